@@ -14,8 +14,9 @@ import re
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program

@@ -30,11 +30,13 @@ import resource
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
+
+from msgspec.structs import replace
 
 from specchk.conform.behaviour import accepted
 from specchk.conform.behaviour.running import taken

@@ -29,6 +29,7 @@ same: then a later one is reported.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import resource
@@ -38,10 +39,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
+
+from msgspec.structs import replace
 
 from replog.core.protocol import CURRENT
 from replog.sim.recording.record_run import record
@@ -201,7 +203,7 @@ def bugs(seeds: int) -> None:
     print("|---|---|---|---|---|---|")
     total: Counter[str] = Counter()
     for rule, value in RULES:
-        protocol = replace(CURRENT, **{rule: value})
+        protocol = dataclasses.replace(CURRENT, **{rule: value})
         pairs = [(parse("", record(n)), parse("", record(n, protocol))) for n in range(seeds)]
         pairs = [(right, wrong) for right, wrong in pairs if right.events != wrong.events]
         found: Counter[str] = Counter(differ=len(pairs))

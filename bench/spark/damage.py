@@ -28,10 +28,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
+
+from msgspec.structs import replace
 
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program

@@ -145,8 +145,7 @@ def on_small(size: int, handover: str, folder: Path, answer: dict[str, Any]) -> 
     return f"exit {done.returncode}, {shown}", is_sentence and done.returncode in (2, 20)
 
 
-@dataclass(frozen=True)
-class Slow(Folder):
+class Slow(Folder, frozen=True):
     """A folder whose steps take a while, by lot."""
 
     chance: random.Random

@@ -30,8 +30,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
+
+from msgspec.structs import replace
 
 from agreement.random_specs import random_spec
 from specchk.compile.instantiate import instantiate

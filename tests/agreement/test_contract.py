@@ -6,12 +6,12 @@ The toy is an engine by one more line in the table; that it keeps the contract s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from agreement import toy_engine
 from agreement.both import of_seed, program_of

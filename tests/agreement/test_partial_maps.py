@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from agreement import test_planted_sparse_bugs as sparse_bugs
 from agreement.both import differences, program_of

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from spec_texts import instance_of
 
 from agreement.walked import CALM, surprise, wrong_walks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from shutil import rmtree
@@ -10,6 +9,7 @@ from shutil import rmtree
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from spec_texts import small_spec
 
 from agreement.both import program_of

@@ -5,8 +5,10 @@ Its frontier are whole traces, its memory is a set.  It knows no renaming, so it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
+
+from msgspec.structs import replace
 
 from specchk.ir.program import Program
 from specchk.meaning.deadlock import End, Ends

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,6 +16,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from conform.bank import BankBinding, bank
 from hang import HANG_S

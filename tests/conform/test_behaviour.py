@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from conform.counter_behaviours import Answer, Counter, Ways
 from specchk.cli.accepted.behaviour import command

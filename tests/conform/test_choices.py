@@ -6,7 +6,6 @@ import contextlib
 import json
 import re
 import sys
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from stairs import SPEC, EitherWay, StairsBinding
 
 from binding import ReplogBinding

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from bank import bank
 from bank_tracing import BankTracing, moved, recorded
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from specchk.conform.contract.recording import Recording
 from specchk.conform.contract.tracing import Meaning

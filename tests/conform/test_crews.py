@@ -7,13 +7,13 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bank import SPEC, BankBinding
 from broken import BROKEN
+from msgspec.structs import replace
 
 from specchk.conform.contract.binding import At, BindingError
 from specchk.conform.contract.known_bad import BadCode, BadSpec

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -16,6 +15,7 @@ from broken import BROKEN, ForgetsOnDisk
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import binding as replog_binding
 from laws.sources import ROOT

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from stairs import SPEC, StairsBinding
 from test_choices import Gate
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 from stairs import SPEC, EitherWay, StairsBinding
 
 from specchk.conform.contract.binding import Answer, At, action

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from specchk.compile import instantiate as instantiate_module
 from specchk.compile.instantiate import Instance

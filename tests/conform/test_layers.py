@@ -6,10 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from till_folder import BINDING, build, mutate
 
 from specchk.conform.gate.gate import Held

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 from bank import SPEC
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from specchk.conform.gate.lock import (
     BadLock,
@@ -33,7 +33,7 @@ LOCK = Lock(
     {"curated": LayerKills(9, 50, 4, "n2", {"gate": 9, "suites": 7}, {"suites": 1})},
     ConditionCounts(40, 2, 1),
 )  # fmt: skip
-KEYS = tuple(one.name for one in fields(Numbers) if one.name != "suite")
+KEYS = tuple(name for name in Numbers.__struct_fields__ if name != "suite")
 words = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=12)
 
 

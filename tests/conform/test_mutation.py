@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -17,6 +16,7 @@ import pytest
 from bank import SPEC, BankBinding
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from till_folder import TILL, build, mutate
 
 from laws.sources import ROOT

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bank import SPEC
 from bank_tracing import moved, recorded
+from msgspec.structs import replace
 from till_folder import build, mutate
 
 from laws.sources import ROOT

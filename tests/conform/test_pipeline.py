@@ -8,7 +8,7 @@ import pickle
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from bank import SPEC
 from bank_tracing import BankTracing, moved, recorded
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from specchk.conform.contract.recording import BadRecording, Recording, Unfinished, decode
 from specchk.conform.recordings.by_crew import CrewExplainer, run_campaign_by

@@ -7,12 +7,12 @@ fail on everything, and no suite would show it.  Three laws would: each holds, a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from specchk import kept
 from specchk.compile.instantiate import Instance, instantiate

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from bank import Bank, BankBinding, bank
 from broken import BROKEN, ForgetsOnDisk, LosesMoney
+from msgspec.structs import replace
 
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Answer, At, BindingError, action, reopen

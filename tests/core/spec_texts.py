@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from naive import Naive
 from naive_values import Cut, Dict, Nothing
 

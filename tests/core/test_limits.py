@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from spec_texts import first, outcome_of
 
 from specchk.ir.types import Bag, Int, Option, Seq, Type

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from grown import Watching, expressions, grown, plain, plain_state, states
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from naive import Naive
 from naive_values import Nothing
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 from grown import plain_state
 from hypothesis import given, settings
+from msgspec.structs import replace
 from naive import Naive
 from naive_values import Dict, Nothing
 from spec_texts import bfs, first, inside, instance_of, outcome_of, small_specs, timeless

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from specchk.compile.instantiate import instantiate
 from specchk.export.export import export

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from grown import grown
+from msgspec.structs import replace
 
 from specchk.compile.simplify import simplify
 from specchk.ir.nodes import (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from grown import grown
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from specchk.compile.instantiate import instantiate
 from specchk.ir.footprint import live_points
@@ -37,11 +38,11 @@ def programs() -> tuple[Program, ...]:
 
 
 def children(value: Any) -> Iterator[Any]:
-    """The dataclasses and tuples directly in a value, except for spans and types."""
+    """The structs and tuples directly in a value, except for spans and types."""
     if isinstance(value, tuple):
         yield from value
-    elif is_dataclass(value):
-        yield from (getattr(value, one.name) for one in fields(value) if one.name not in ("span", "type"))
+    elif isinstance(value, Struct):
+        yield from (part for name, part in asdict(value).items() if name not in ("span", "type"))
 
 
 def below(value: Any, kind: Any) -> Iterator[Any]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, fields, is_dataclass, make_dataclass, replace
 from functools import cache
 from typing import Any
 
 import pytest
+from msgspec import Struct, defstruct
+from msgspec.structs import asdict, replace
 
 from laws.sources import ROOT
 from seeded import few_of
+from specchk.identity import compared
 from specchk.lang.format.formatter import format_source
 from specchk.lang.syntax.canonical import canonical
 from specchk.lang.syntax.parse import parse
@@ -36,18 +38,16 @@ def test_layout_and_comments_are_not_in_it(path: Any) -> None:
 @cache
 def grown(cls: type) -> type:
     """A class of nodes with one more field, as in a later version."""
-    known = [(one.name, Any, one) for one in fields(cls)]
-    return make_dataclass(cls.__name__, [*known, ("added", Any, field(default=None))], kw_only=True)
+    return defstruct(cls.__name__, [("added", Any, None)], bases=(cls,), kw_only=True, frozen=True)
 
 
 def of_later_version(value: Any, added: object = None) -> Any:
     if isinstance(value, tuple):
         return tuple(of_later_version(item, added) for item in value)
-    if not is_dataclass(value):
+    if not isinstance(value, Struct):
         return value
-    parts = {one.name: of_later_version(getattr(value, one.name), added)
-             for one in fields(value) if one.compare}  # fmt: skip
-    return grown(type(value))(**parts, span=None, added=added)
+    parts = {name: of_later_version(part, added) for name, part in asdict(value).items()}
+    return grown(type(value))(**parts, added=added)
 
 
 @pytest.mark.parametrize("name", ["replication", "store", "reassignment"])
@@ -75,9 +75,9 @@ def changed(value: Any) -> Iterator[Any]:
             yield from [value[::-1]] if value != value[::-1] else []
             yield (*value, "more")
         case _:
-            for part in (one for one in fields(value) if one.compare):
-                for other in changed(getattr(value, part.name)):
-                    yield replace(value, **{part.name: other})
+            for name in compared(type(value)):
+                for other in changed(getattr(value, name)):
+                    yield replace(value, **{name: other})
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.expressions import RULES
@@ -242,7 +242,7 @@ def parts(part: object) -> Iterator[object]:
     elif isinstance(part, tuple | list):
         inner = part
     elif isinstance(part, tree.Node | Spec):
-        inner = (getattr(part, item.name) for item in fields(part))
+        inner = asdict(part).values()
     for each in inner:
         yield from parts(each)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import product
 from typing import Any
+
+from msgspec.structs import replace
 
 from specchk.ir.nodes import Apply, Const, Expr, Var
 from specchk.ir.ops import Op

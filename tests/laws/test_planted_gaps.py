@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from msgspec.structs import replace
 
 from agreement import test_contract, toy_engine
 from agreement.both import program_of

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from laws import operators
 from laws.operators import TABLES, miscarded, unmarked, untabled, untried, unwritten, wordless

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import llvmlite.binding as llvm
+from msgspec.structs import replace
 
 from laws.operators import Signature, cases, on_constants, tried
 from specchk.codegen import ir

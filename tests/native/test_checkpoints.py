@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from native.variants import ALIKE, HALF, VARIANTS, pairs
 from specchk.cli.commands.run import command
@@ -109,7 +109,7 @@ def test_a_version_of_the_code_is_a_part_of_it(
 
 def changed(program: Program) -> dict[str, Program]:
     """The program with another value of one field, by its name."""
-    return {field.name: replace(program, **{field.name: "another"}) for field in fields(Program)}
+    return {name: replace(program, **{name: "another"}) for name in Program.__struct_fields__}
 
 
 # What of a program and of options does not decide the answer, with the reason where it is not plain.
@@ -172,12 +172,12 @@ def test_no_field_of_a_program_is_left_out_of_its_identity(tmp_path: Path) -> No
 
 def test_no_option_is_left_out_of_the_identity() -> None:
     """An option is a part of it, or in a list of those that do not affect the answer."""
-    assert {field.name for field in fields(NativeOptions)} == LATER_OR_WHERE | {
+    assert {*NativeOptions.__struct_fields__} == LATER_OR_WHERE | {
         "symmetry",
         "keep_going",
         "compact",
     }
-    assert {field.name for field in fields(SparkOptions)} == ON_SPARK | {"symmetry", "keep_going"}
+    assert {*SparkOptions.__struct_fields__} == ON_SPARK | {"symmetry", "keep_going"}
 
 
 def test_a_checkpoint_is_not_written_over(halves: Path, tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import llvmlite.binding as llvm
 import pytest
+from msgspec.structs import replace
 
 from specchk.codegen.objects import initialize, joins_conditions, machine
 from specchk.compile.instantiate import instantiate

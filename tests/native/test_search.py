@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from specchk.codegen.ir import Tier
 from specchk.codegen.objects import initialize, optimised, quick

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from agreement.both import differences, program_of, said, states_found
 from laws.operators import SPAN, cases, tried

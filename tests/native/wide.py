@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from random import Random
 from typing import Any
+
+from msgspec.structs import replace
 
 from laws.operators import SPAN, Signature, meant
 from native.drawn import value_of

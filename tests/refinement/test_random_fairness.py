@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program

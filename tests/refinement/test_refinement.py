@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from specchk.explore.simulate import Walks, simulate
 from specchk.ir.nodes import Quantifier

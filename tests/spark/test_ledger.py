@@ -9,11 +9,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pyspark import SparkContext
 
 from native.variants import ALIKE, HALF, VARIANTS, pairs

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
 
 import pytest
 from _pytest.mark.structures import ParameterSet
+from msgspec.structs import replace
 from pyspark import SparkContext
 
 from spark.small import natively, of_text, program, said

@@ -109,7 +109,7 @@ def test_a_worker_without_a_library_is_named_before_the_search(cluster: Cluster,
     driver = Driver(cluster, tmp_path / "ledger", *MODEL, env={"PYSPARK_PYTHON": str(bare)})
     words = driver.words()
     assert driver.process.returncode == 2, words
-    assert "lacks crc32c and llvmlite and pyarrow" in words
+    assert "lacks crc32c and llvmlite and msgspec and pyarrow" in words
     assert [path.name for path in (tmp_path / "ledger").iterdir()] == ["claim"]
 
 

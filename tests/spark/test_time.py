@@ -7,11 +7,11 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 from pyspark import SparkContext
 
 from hang import HANG_S

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 from pyspark import SparkContext
 
 from spark.small import SPEC, program

@@ -7,10 +7,10 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from spark.small import program
 from specchk.codegen.images import Image, image_of, processor_name

@@ -7,8 +7,10 @@ specchk is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
+
+from msgspec.structs import replace
 
 Brokers = frozenset[int]
 Log = tuple[int, ...]

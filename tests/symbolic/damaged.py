@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
 from sums import SPECS, spec
 from zoned import program_of
 

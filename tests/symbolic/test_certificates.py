@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import cvc5
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 from sums import SPECS, spec
 from zoned import program_of
 

@@ -6,7 +6,6 @@ import ast
 import ctypes
 import inspect
 from array import array
-from dataclasses import replace
 from functools import cache
 from itertools import chain
 from random import Random
@@ -15,6 +14,7 @@ from textwrap import dedent
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from offset_specs import offset_spec
 from zoned import program_of
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from agreement.open_specs import open_spec
 from seeded import few_of

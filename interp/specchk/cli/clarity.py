@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.compile.instantiate import Instance
-from specchk.deferred import dataclass
 from specchk.explore.optimal import MAX_STATES, optimal
 from specchk.explore.view import Viewer
 from specchk.explore.walk import Walker, asking
 from specchk.search.verdict import Outcome, Trace, Violated, Violation
 
 
-@dataclass(frozen=True, slots=True)
-class Clarity:
+class Clarity(Struct, frozen=True):
     """The number of best shortest counterexamples to find, and of states among which to compare them."""
 
     wanted: int = 1

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 from shlex import quote
@@ -19,7 +20,6 @@ from specchk.cli.exits import Exit
 from specchk.cli.groups import argument, option
 from specchk.cli.output import echo, is_terminal
 from specchk.compile.instantiate import Instance, instantiate
-from specchk.deferred import dataclass
 from specchk.kept import replace
 from specchk.lang.frontend import CheckedSpec, check
 from specchk.lang.text.diagnostics import Diagnostic, SpecError, render

@@ -15,9 +15,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import click
+from msgspec import Struct
 
 from specchk.cli.common import leave, parse_settings, print_json
 from specchk.cli.engines import loaded
@@ -27,7 +29,6 @@ from specchk.cli.output import echo
 from specchk.conform.work.crews import Job, LostWork
 from specchk.conform.work.forks import Lost
 from specchk.conform.work.kit import Kit, shipped
-from specchk.deferred import dataclass
 from specchk.search.engine import Unavailable, Unusable
 
 Piece = TypeVar("Piece")
@@ -68,8 +69,7 @@ class ClusterChoice:
             raise click.UsageError(f"{option} cannot be combined with --master: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class OnSpark:
+class OnSpark(Struct, frozen=True):
     """A `crews.Crew` of executors, which receive a kit with the user's files."""
 
     team: Any

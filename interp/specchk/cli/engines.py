@@ -10,18 +10,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.cli.common import Seconds, rejections
 from specchk.cli.groups import option
 from specchk.cli.output import echo, is_terminal
-from specchk.deferred import dataclass, field
 from specchk.explore.small import small_search
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
@@ -36,15 +37,14 @@ from specchk.search.verdict import Outcome
 SPARK = "spark"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSettings:
+class EngineSettings(Struct, frozen=True):
     """An engine by name, with the values of its specific options.
 
     `is_default`: the user has not named it, so a search may start on another one.
     """
 
     name: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = {}
     is_default: bool = False
 
     def set(self, **settings: Any) -> EngineSettings:
@@ -162,7 +162,7 @@ def _explored(
             return small
     missing = f"the engine `{entry.name}` is not installed: pip install 'specchk[{entry.extra}]'"
     module = loaded(entry.module, missing if entry.extra else None)
-    common = {member.name: getattr(options, member.name) for member in fields(Options)}
+    common = {name: getattr(options, name) for name in Options.__struct_fields__}
     common |= engine.settings
     try:
         with rejections(as_json=as_json):

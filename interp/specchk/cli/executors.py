@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Any, ClassVar
@@ -22,7 +23,6 @@ from specchk.conform.recordings.explainer import CampaignOptions
 from specchk.conform.recordings.following import Follower
 from specchk.conform.recordings.rows import TABLES
 from specchk.conform.report.campaign_report import verdict
-from specchk.deferred import dataclass
 from specchk.lang.frontend import CheckedSpec
 from specchk.search.engine import Unusable
 

@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from specchk.cli.common import load, rejections
 from specchk.compile.instantiate import Instance, instantiate

@@ -18,11 +18,12 @@ from __future__ import annotations
 import platform
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<2I4Q2I2Q")
@@ -39,8 +40,7 @@ _FILL = b"\xcc"  # between functions; an interrupt, where anything should ever r
 _PROCESSOR = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """Code for any page-aligned address, and the offsets at which its functions begin."""
 
     code: bytes

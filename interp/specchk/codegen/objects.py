@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 
 import llvmlite
 import llvmlite.binding as llvm
+from msgspec import Struct
 
 VERSION: str = llvmlite.__version__  # from here, since the metadata of packages take long to load
 
 
-@dataclass(frozen=True, slots=True)
-class Linked:
+class Linked(Struct, frozen=True):
     """The functions loaded into this process: name to address."""
 
     at: dict[str, int]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.compile.enabled import EnabledLowering
 from specchk.compile.ground import fold
@@ -12,7 +14,6 @@ from specchk.compile.nodes import operators
 from specchk.compile.nodes.partial_maps import is_partial_map
 from specchk.compile.recursion import RecursionLowering, bounded
 from specchk.compile.scope import Closure, Lowerings, Scope
-from specchk.deferred import dataclass
 from specchk.ir.nodes import Const, Expr, If, Local, Value, Var
 from specchk.ir.ops import Op
 from specchk.ir.types import (
@@ -39,8 +40,7 @@ from specchk.lang.text.source import Span
 MAX_FOLDED = 256  # items that a fold goes through: each is a copy of its operator
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Struct, frozen=True):
     """A place of a fold: its item and, if the item may be absent, the condition that it is present."""
 
     is_there: Expr | None

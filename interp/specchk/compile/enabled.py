@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from specchk.compile.names import Names
 from specchk.compile.nodes import operators

@@ -7,8 +7,9 @@ and whether variables are read before or after the step; `operators` creates the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from specchk.compile.calls import CallLowering
 from specchk.compile.ground import Ground, different_keys, evaluate_constant

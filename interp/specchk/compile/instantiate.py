@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from specchk.compile.ground import fold
 from specchk.compile.lower import Lowering, ground, lower
 from specchk.compile.simplify import simplify
-from specchk.deferred import dataclass
 from specchk.ir.ignored import check_ignored
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program
@@ -34,8 +35,7 @@ MAX_TRIES = 1 << 22
 MAX_SEARCHED = 1 << 19  # values tried before the number of initial states is known
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True):
     """A program with its model and its lowering, for further expressions."""
 
     program: Program

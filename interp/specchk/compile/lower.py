@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
+from msgspec import Struct
+
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.ground import evaluate_constant
 from specchk.compile.refine import RefinementLowering, as_is
@@ -17,7 +19,6 @@ from specchk.compile.scope import Points, Scope
 from specchk.compile.statements import StatementLowering, Store
 from specchk.compile.store import stored
 from specchk.compile.temporal import TemporalLowering, fair_actions
-from specchk.deferred import dataclass
 from specchk.ir.nodes import Expr, Local
 from specchk.ir.program import Action, Constant, Liveness, Program, Property, Start, Variable
 from specchk.ir.types import Set, Type, cardinality, has_horizon_keys
@@ -134,8 +135,7 @@ class Lowering:
         return stored(self.expressions.lower(node, Scope(self.spec)), kind) if node is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Selected:
+class _Selected(Struct, frozen=True):
     actions: list[decls.Action]
     properties: list[decls.Property]
     refines: list[decls.Refines]

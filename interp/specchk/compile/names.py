@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from specchk.compile.ground import Ground
 from specchk.compile.scope import Scope
-from specchk.ir.nodes import Const, Expr, Local, Var
+from specchk.ir.nodes import Const, Expr, Var
 from specchk.ir.types import Sort, Type, Union, cardinality, has_horizon, item_of, of_shape
 from specchk.lang.check import types as lang
 from specchk.lang.check.spec import Facts, Ref
@@ -41,10 +41,7 @@ class Names:
         """The expression for a name resolved to `ref`."""
         name, span = ref.name, node.span
         if ref.kind == "local":
-            known = scope.names[name]
-            if type(known) is Local:  # most are, and `replace` takes three times as long
-                return Local(known.type, span, known.slot, known.name)
-            return replace(known, span=span)
+            return replace(scope.names[name], span=span)
         if ref.kind == "element":
             sort = of_shape(self.type_of(node, scope), Sort)
             return Const(sort, span, sort.members.index(name))

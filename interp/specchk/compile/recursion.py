@@ -14,7 +14,8 @@ along each chain of calls the list of measures decreases lexicographically, and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from specchk.compile.names import Names
 from specchk.compile.nodes import operators

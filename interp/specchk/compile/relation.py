@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec import Struct
+
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.nodes import operators
-from specchk.deferred import dataclass
 from specchk.ir.nodes import (
     And,
     Assign,
@@ -50,8 +51,7 @@ from specchk.lang.text.source import Span
 MAX_STATEMENTS = 10_000  # of an action, those after a branch counted once for each branch
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
+class _Written(Struct, frozen=True):
     """The new value of a variable so far, and the assigned paths."""
 
     value: Expr

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from specchk.compile.ground import fold
 from specchk.ir import nodes

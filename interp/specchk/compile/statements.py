@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import reduce
+
+from msgspec.structs import replace
 
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.nodes.partial_maps import is_partial_map

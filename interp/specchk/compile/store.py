@@ -7,7 +7,7 @@ a violation points at the field or branch that left its range.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from specchk.compile.ground import different_keys
 from specchk.ir.nodes import Apply, Case, Collect, Cover, Expr, If, Let, MapOf, Narrow

@@ -13,12 +13,13 @@ together (coverage, the lock) is for `specchk conform --lock`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.contract.hangs import contained
@@ -35,7 +36,6 @@ from specchk.conform.replay.runner import Runner, run_suite
 from specchk.conform.replay.shrink import shrunk_result
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import render
-from specchk.deferred import dataclass
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.lang.text.diagnostics import render as rendered
@@ -80,8 +80,7 @@ class BindingFile(pytest.File):
             yield CheckItem.from_parent(self, name=f"control: {control.name}", check=runs)
 
 
-@dataclass
-class Run:
+class Run(Struct, dict=True):
     """One suite in this process, whose cases share common work."""
 
     part: Part

@@ -11,9 +11,10 @@ Each such case becomes a witness of the program, so any engine can search for al
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from specchk.ir import nodes
 from specchk.ir.footprint import switched_off
 from specchk.ir.nodes import Block, Const, Expr, Stmt
@@ -28,8 +29,7 @@ from specchk.search.verdict import Outcome, Violated
 Around = Callable[[Expr], Expr]  # wraps the part before a statement around an expression
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A part of a guard, a branch condition or a property; `effect`: the result that it alone decides.
 
     `owner` is the action or property; `effect` is `allows`, `forbids`, `takes`, `avoids` or `fulfils`.
@@ -45,8 +45,7 @@ class Condition:
         return self.owner, self.effect, self.span.where
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(Struct, frozen=True):
     """The conditions of a model: those that decide in a searched state, and the others.
 
     `unknown` have no value in some state.  `ended` is what ended the search before it had all states, empty
@@ -68,8 +67,7 @@ class Decided:
         return not self.ended
 
 
-@dataclass(frozen=True, slots=True)
-class _Decision:
+class _Decision(Struct, frozen=True):
     """The predicate `when`: `part` alone decides, so that the whole has this `value`."""
 
     part: Expr

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.explore.view import Lanes
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
@@ -35,8 +36,7 @@ Lane = int | None
 Edge = tuple[Step, Lane]
 
 
-@dataclass(frozen=True, slots=True)
-class Optimal:
+class Optimal(Struct, frozen=True):
     """The best traces, best first; `note` gives the limit of the search, if it was reached."""
 
     traces: tuple[Trace, ...]

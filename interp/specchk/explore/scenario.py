@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.compile.ground import evaluate_constant
 from specchk.compile.instantiate import Instance
-from specchk.deferred import dataclass
 from specchk.ir.program import Property
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Span
@@ -23,8 +24,7 @@ from specchk.meaning.values import State
 from specchk.search.verdict import Step, Trace
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioFailure:
+class ScenarioFailure(Struct, frozen=True):
     """The line that failed, and the reason; the trace is one way to reach it."""
 
     span: Span
@@ -33,8 +33,7 @@ class ScenarioFailure:
     trace: Trace | None  # None when there is no initial state
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioResult:
+class ScenarioResult(Struct, frozen=True):
     """The result of running a scenario; `failure` is None if every line succeeded."""
 
     name: str

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from specchk.compile.instantiate import Instance
-from specchk.deferred import dataclass
 from specchk.ir.nodes import Expr, Value
 from specchk.ir.program import Program, Start, Variable
 from specchk.ir.types import Enum
@@ -28,8 +29,7 @@ class NameTaken(Exception):
     """Two shown variables or expressions would have the same name."""
 
 
-@dataclass(frozen=True, slots=True)
-class FurtherExpression:
+class FurtherExpression(Struct, frozen=True):
     """An expression over one state, with its name and the number of its locals."""
 
     name: str

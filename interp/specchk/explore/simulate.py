@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.program import Program
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame
@@ -38,8 +39,7 @@ from specchk.search.verdict import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Walks:
+class Walks(Struct, frozen=True):
     """How to simulate: `walks` walks of at most `steps` steps each."""
 
     seed: int
@@ -59,8 +59,7 @@ def walked(program: Program, walks: Walks) -> tuple[Outcome, frozenset[State]]:
     return simulation.run(), frozenset(simulation.seen)
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
+class Followed(Struct, frozen=True):
     """The findings of a walk along given states."""
 
     violation: Violation | None
@@ -260,8 +259,7 @@ class _Simulation:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Walked:
+class _Walked(Struct, frozen=True):
     """A position in a walk, converted to a trace only when one is needed."""
 
     initial: State

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import permutations
 
+from msgspec import Struct
+
 from specchk.compile.instantiate import Instance, instantiate
-from specchk.deferred import dataclass
 from specchk.explore.conditions import Condition, Decided
 from specchk.ir.program import Program, setting
 from specchk.lang.frontend import CheckedSpec
@@ -22,8 +23,7 @@ Key = tuple[str, str, str]
 MOST_CHANGES = 2
 
 
-@dataclass(frozen=True, slots=True)
-class BoundedModel:
+class BoundedModel(Struct, frozen=True):
     """A model of a spec, with the constants and sizes set in addition."""
 
     model: str | None
@@ -35,8 +35,7 @@ class BoundedModel:
         return " ".join([*model, *(f"--set {name}={value}" for name, value in self.bounds.items())])
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A model in which more conditions decide, and its number of states."""
 
     at: BoundedModel
@@ -44,8 +43,7 @@ class Proposal:
     conditions: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Proposals:
+class Proposals(Struct, frozen=True):
     """Proposed models, conditions that decide in no searched model, and the numbers of searches."""
 
     models: tuple[Proposal, ...]

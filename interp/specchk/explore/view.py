@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.compile.instantiate import Instance
-from specchk.deferred import dataclass
 from specchk.ir.nodes import Const, Expr
 from specchk.ir.types import Enum, Int, Map, Option, Record, Seq, Sort, Type, of_shape
 from specchk.lang.syntax import decls, tree
@@ -28,16 +29,14 @@ NONE, UNDEFINED = ABSENT = ("none", "undefined")  # texts of labels that have no
 _EPOCH_FIELDS = ("epoch", "leader_epoch", "term")
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One record of a log: its text, and the number of its colour (by epoch)."""
 
     text: str
     color: int
 
 
-@dataclass(frozen=True, slots=True)
-class Marked:
+class Marked(Struct, frozen=True):
     """An expression of a view for one lane; `name` is its label."""
 
     name: str

@@ -7,10 +7,11 @@ lists them.  It is the complete position, so it can be a link.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.compile.instantiate import Instance
-from specchk.deferred import dataclass
 from specchk.explore.conditions import bare
 from specchk.ir.nodes import And, Apply
 from specchk.ir.ops import Op
@@ -36,8 +37,7 @@ class NoSuchPath(Exception):
     """A number in a path does not denote an initial state or an enabled step."""
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(Struct, frozen=True):
     """The end of a path: the trace, the steps enabled there, and the properties that fail there."""
 
     path: tuple[int, ...]

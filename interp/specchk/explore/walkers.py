@@ -12,10 +12,11 @@ import os
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from random import Random
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from specchk.explore.simulate import Walks, found_nothing, simulate, walked
 from specchk.ir.program import Program
 from specchk.meaning.values import State
@@ -55,8 +56,7 @@ def blocks(walks: Walks) -> list[Walks]:
     return [replace(walks, seed=seeds.getrandbits(48), walks=size, budget=Budget()) for size in sizes]
 
 
-@dataclass(slots=True)
-class _Merge:
+class _Merge(Struct):
     program: Program
     walks: Walks
     on_progress: Callable[[Progress], None] | None

@@ -13,9 +13,9 @@ from contextlib import AbstractContextManager, suppress
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
+from msgspec import Struct
 from pyarrow import fs
 
-from specchk.deferred import dataclass
 from specchk.export.storage import ARROW_NAMES, Data, Unwritable
 from specchk.native.claims import bid
 
@@ -23,8 +23,7 @@ _HADOOP = "; it needs Hadoop's client: HADOOP_HOME, CLASSPATH (`hadoop classpath
 _NEEDS = MappingProxyType({"hdfs": _HADOOP, "viewfs": _HADOOP})
 
 
-@dataclass(frozen=True, slots=True)
-class ArrowStorage:
+class ArrowStorage(Struct, frozen=True):
     """A directory of a file system that pyarrow supports."""
 
     system: Any
@@ -95,8 +94,7 @@ class ArrowStorage:
         self.system.delete_file(f"{self.root}/{path}")
 
 
-@dataclass(frozen=True, slots=True)
-class Bids:
+class Bids(Struct, frozen=True):
     """The bids for a ledger, in a folder of their own (`claims.BidFolder`)."""
 
     storage: ArrowStorage

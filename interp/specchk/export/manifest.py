@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.export.parts import MANIFEST, TablePart
 from specchk.export.storage import Storage, answering
 from specchk.search.engine import Unusable
@@ -26,8 +27,7 @@ class NoExport(Exception):
     """A directory is not a complete export; the text gives the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
+class Export(Struct, frozen=True):
     """An export: its place, its manifest's members, and the files of each table, by name."""
 
     folder: str

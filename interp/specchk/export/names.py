@@ -11,7 +11,8 @@ from array import array
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.export.parts import Unwritten
 from specchk.ir.program import Program
 from specchk.meaning.properties import Properties
@@ -25,8 +26,7 @@ from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words
 
 
-@dataclass(frozen=True, slots=True)
-class SharedNames:
+class SharedNames(Struct, frozen=True):
     """The words of names, sorted by share, and the end of each share."""
 
     words: bytes

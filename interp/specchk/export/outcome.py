@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from specchk import kept
 from specchk.export.columns import plain
@@ -22,7 +22,7 @@ Names = Callable[[list[State]], Sequence[int | None]]
 
 def fingerprint(program: Program) -> str:
     """A digest of the lowered spec, with the model's constants and its properties."""
-    return kept.name_of(dataclasses.replace(program, path=""))
+    return kept.name_of(replace(program, path="", folded=(), ignored=()))
 
 
 def rows_of_run(outcome: Outcome, written: Written) -> list[dict[str, Any]]:

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.export.listed import StepWriter
 from specchk.export.names import Naming, SharedNames
 from specchk.export.parquet.pages import (
@@ -37,8 +38,7 @@ BLOCK = 1 << 16  # states that become columns at once
 STREAM_BYTES = 1 << 26  # of all streams, unless those of one state are more
 
 
-@dataclass(slots=True)
-class Written:
+class Written(Struct):
     """The parts of a writer, their contents by level, and the names of its states."""
 
     parts: list[TablePart] = field(default_factory=list)
@@ -131,8 +131,7 @@ class PackedWriter:
             at += run_.count * self.state_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class StateRun:
+class StateRun(Struct, frozen=True):
     """Consecutive states of a level, and whether they were expanded."""
 
     level: int
@@ -140,8 +139,7 @@ class StateRun:
     is_expanded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AboutStates:
+class AboutStates(Struct, frozen=True):
     """The first columns of `states`: `id`, `level`, `expanded`."""
 
     COLUMNS: ClassVar = 3

@@ -21,8 +21,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Struct, field
 
-from specchk.deferred import dataclass, field
 from specchk.export.parquet.files import PageFile
 from specchk.export.parquet.pages import ColumnChunk, Data, FileColumn
 from specchk.export.storage import Unwritable, answering, local_path, storage_at
@@ -39,8 +39,7 @@ class Unwritten(Exception):
     """An export that cannot be written; the text gives path and reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class TablePart:
+class TablePart(Struct, frozen=True):
     """A file of a table: its path below the export, its rows and bytes."""
 
     table: str
@@ -85,8 +84,7 @@ class Draft(Protocol):
         """Remove the written files, unless they are a complete export."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalDraft:
+class LocalDraft(Struct, frozen=True):
     """A draft in a directory of this machine, or in one that all machines have mounted."""
 
     target: Path
@@ -145,8 +143,7 @@ def _writing(path: Path) -> Iterator[None]:
         raise Unwritten(f"{path}: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class LocalPart:
+class LocalPart(Struct, frozen=True):
     """A file of a `LocalDraft`; `shown` is its final path."""
 
     shown: Path
@@ -167,8 +164,7 @@ class LocalPart:
         self.file.abandon()
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteDraft:
+class RemoteDraft(Struct, frozen=True):
     """A draft in another file system, without atomic renaming: its manifest makes it an export."""
 
     target: str
@@ -200,8 +196,7 @@ class RemoteDraft:
                 storage.remove("")
 
 
-@dataclass(frozen=True, slots=True)
-class HeldPart:
+class HeldPart(Struct, frozen=True):
     """A file of a `RemoteDraft`, in memory until it is finished."""
 
     draft: RemoteDraft
@@ -261,8 +256,7 @@ def _uri_refused(place: str) -> str | None:
     return None
 
 
-@dataclass(slots=True)
-class TableWriter:
+class TableWriter(Struct):
     """Writes one writer's parts of a table with Arrow rows."""
 
     draft: Draft

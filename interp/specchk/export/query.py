@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import duckdb
+from msgspec import Struct
 from pyarrow.dataset import dataset
 
-from specchk.deferred import dataclass
 from specchk.export.arrow import ArrowStorage
 from specchk.export.columns import distinct
 from specchk.export.manifest import Export
@@ -29,8 +29,7 @@ class BadQuery(Exception):
     """A statement that cannot be run; the text gives the reason, and the available alternatives."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The columns of a result, and its rows, in blocks."""
 
     columns: list[str]

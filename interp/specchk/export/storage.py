@@ -21,7 +21,8 @@ from types import MappingProxyType
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.native.claims import claimed
 from specchk.native.machine.memory import sync_folder, write_fully
 from specchk.search.engine import Unusable
@@ -83,8 +84,7 @@ def _new_file(path: Path, folder: str) -> BinaryIO:
         return path.open("wb", buffering=0)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalStorage:
+class LocalStorage(Struct, frozen=True):
     """A directory of this machine, or one that all machines have mounted.
 
     Without `durable` files are not synced: for what need not outlive the machine's next crash.

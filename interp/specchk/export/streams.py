@@ -8,7 +8,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.export.parquet.pages import (
     ColumnChunk,
     Compression,
@@ -42,8 +43,7 @@ from specchk.native.machine.shapes import FIXED, ColumnLeaf, TableShape
 _LINE = 64  # bytes of a line of the cache
 
 
-@dataclass(frozen=True, slots=True)
-class Packer:
+class Packer(Struct, frozen=True):
     """Packs numbers of at most 8 bits; each thread has one of its own."""
 
     kernel: Loaded

@@ -21,7 +21,8 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.forecast.regression import Point, Prior, predicted
 
 # In logarithms: from the base to its full value one dial multiplies the states by e^2, with a deviation of
@@ -39,16 +40,14 @@ class TooSmall(Exception):
     """The sample is too small; the text describes it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Smaller:
+class Smaller(Struct, frozen=True):
     """A smaller model searched completely: its place in the unit cube, and its levels."""
 
     at: tuple[float, ...]
     levels: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """The logarithm of a number of states, and its standard deviation."""
 
     value: float

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from specchk.deferred import dataclass
+from msgspec import Struct
 
 # Of `native.store`, which is above this room and cannot be imported.
 LOAD = 0.625
@@ -21,8 +21,7 @@ PARTITION_BYTES = 1 << 30
 Interval = tuple[float, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """A forecast of a search: 90 % of such intervals contain the result.
 
     `sampled` states in `levels` whole levels were seen, and `models` smaller models searched to their

@@ -11,15 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from specchk.deferred import dataclass
+from msgspec import Struct
 
 Point = Sequence[float]
 # e^20 is 5 * 10^8: of the size of the smallest model nothing is assumed.
 ANYTHING = 20.0  # the prior deviation of the constant
 
 
-@dataclass(frozen=True, slots=True)
-class Prior:
+class Prior(Struct, frozen=True):
     """Means and deviations of the weights; `noise` is the deviation that no weight explains."""
 
     slope: float

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from itertools import product
 
-from specchk.deferred import dataclass, field
 from specchk.forecast.extrapolate import TOTALS, Smaller
 from specchk.forecast.regression import Point, predicted
 

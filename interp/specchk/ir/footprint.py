@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache, reduce
+
+from msgspec.structs import replace
 
 from specchk.ir.nodes import Assign, Block, Const, Cover, Either, Expr, Guard, Var, When
 from specchk.ir.program import Program, Property, Same

@@ -9,8 +9,11 @@ Definitions are inlined, constants are values, names are slots.
 from __future__ import annotations
 
 from enum import Enum, auto
+from typing import ClassVar
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct
+
+from specchk.identity import Identified
 from specchk.ir.ops import Op
 from specchk.ir.types import Type
 from specchk.lang.text.source import Span
@@ -18,18 +21,14 @@ from specchk.lang.text.source import Span
 Value = int | tuple["Value", ...]  # a bool is an int; `meaning.values` has the encoding
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Identified, frozen=True):
     """An expression of the core: its type and the source it comes from."""
 
     type: Type
-    # In neither equality nor `repr`, of which names of kept files are made (`kept.name_of`): a comment more
-    # in a spec changes no identity, and copies of an inlined definition are equal.
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Const(Node):
+class Const(Node, frozen=True):
     """A value of the type.
 
     `ends_at_horizon`: the set of all values of a type that has a horizon.  In a state without bounds it
@@ -40,25 +39,24 @@ class Const(Node):
     ends_at_horizon: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Var(Node):
+class Var(Node, frozen=True):
     """A state variable, by position, before the step or (`primed`) after it; the name is only for display."""
 
+    incidental: ClassVar = frozenset({"span", "name"})
     slot: int
     primed: bool
-    name: str = field(default="", compare=False)
+    name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Local(Node):
+class Local(Node, frozen=True):
     """A bound name; slots are unique within one action or property."""
 
+    incidental: ClassVar = frozenset({"span", "name"})
     slot: int
-    name: str = field(compare=False)
+    name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Apply(Node):
+class Apply(Node, frozen=True):
     """A strict operator applied to its arguments, evaluated left to right."""
 
     op: Op
@@ -66,30 +64,26 @@ class Apply(Node):
     data: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class And(Node):
+class And(Node, frozen=True):
     """True if all parts are; stops at the first false one."""
 
     parts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Or(Node):
+class Or(Node, frozen=True):
     """True if at least one part is; stops at the first true one."""
 
     parts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Implies(Node):
+class Implies(Node, frozen=True):
     """Implication; `right` is evaluated only if `left` is true."""
 
     left: Expr
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class If(Node):
+class If(Node, frozen=True):
     """A conditional; only one branch is evaluated."""
 
     condition: Expr
@@ -97,8 +91,7 @@ class If(Node):
     orelse: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Quantifier(Node):
+class Quantifier(Node, frozen=True):
     """`forall` (`every`) or `exists` over the items of a set, ascending, stopping early."""
 
     every: bool
@@ -107,8 +100,7 @@ class Quantifier(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Choose(Node):
+class Choose(Node, frozen=True):
     """The least item of the set for which the body holds; undefined if there is none.
 
     `unique`: no other item does, so that elements of sorts may be renamed: a key is looked up.
@@ -136,8 +128,7 @@ class Gather(Enum):
     MAX = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Collect(Node):
+class Collect(Node, frozen=True):
     """`{ body for x in S, y in T if condition }` and the folds of the same form."""
 
     gather: Gather
@@ -146,16 +137,14 @@ class Collect(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class MapOf(Node):
+class MapOf(Node, frozen=True):
     """`{ k: body for k in K }`: the total map over the key type."""
 
     local: Local
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Let(Node):
+class Let(Node, frozen=True):
     """`value` is evaluated once, then the body."""
 
     local: Local
@@ -163,8 +152,7 @@ class Let(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Case(Node):
+class Case(Node, frozen=True):
     """A match: the arm of the scrutinee's variant (options: 0 none, 1 some), else the default."""
 
     scrutinee: Expr
@@ -172,8 +160,7 @@ class Case(Node):
     default: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Narrow(Node):
+class Narrow(Node, frozen=True):
     """The value of the body in `type`, which has the same shape.
 
     Undefined outside its ranges and limits, but above a horizon the step is not taken.
@@ -182,8 +169,7 @@ class Narrow(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Cover(Node):
+class Cover(Node, frozen=True):
     """The value of the body; its evaluation is counted at a coverage point."""
 
     point: int
@@ -196,31 +182,27 @@ Expr = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """The rest of the block runs only if the condition holds."""
 
     condition: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(Struct, frozen=True):
     """`let x = e` for the rest of the block."""
 
     local: Local
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Unwrap:
+class Unwrap(Struct, frozen=True):
     """`let x = e else skip`: the rest of the block runs only if the option is some."""
 
     local: Local
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class PathStep:
+class PathStep(Struct, frozen=True):
     """One accessor of an assignment's path: a record field, or a key of a map or sequence."""
 
     field: int | None
@@ -228,18 +210,16 @@ class PathStep:
     container: Type
 
 
-@dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Identified, frozen=True):
     """`x'path = value`; the other parts of the variable are unchanged."""
 
     slot: int
     path: tuple[PathStep, ...]
     value: Expr
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """`any x in S:` - the block runs once for each item, ascending, then the rest after it."""
 
     local: Local
@@ -247,16 +227,14 @@ class Choice:
     body: Block
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(Struct, frozen=True):
     """Each branch is a separate alternative; `points` are the coverage points of the branches."""
 
     branches: tuple[Block, ...]
     points: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class When:
+class When(Struct, frozen=True):
     """The then block or the else block, depending on the condition; `points` as in `Either`."""
 
     condition: Expr

@@ -16,7 +16,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Literal
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.ranges import narrowest
 from specchk.ir.types import (
     BOOL,
@@ -56,8 +57,7 @@ def always(_: Kinds) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """The facts about one operator.
 
     | member    | is |

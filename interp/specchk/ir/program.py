@@ -7,32 +7,32 @@ identities: `Var.slot` is a position in `variables`, `Cover.point` one in `point
 from __future__ import annotations
 
 from enum import Enum
+from typing import ClassVar
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct
+
+from specchk.identity import Identified
 from specchk.ir.nodes import Block, Const, Expr, Local, Value
 from specchk.ir.types import BOOL, Sort, Type
 from specchk.lang.text.source import Source, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Identified, frozen=True):
     """A state variable."""
 
     name: str
     type: Type
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """How a variable starts: with `value`, with any of `choices`, or (with neither) as `init` requires."""
 
     value: Expr | None
     choices: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Identified, frozen=True):
     """An action: its parameters range over all values of their types; then its block runs."""
 
     name: str
@@ -40,22 +40,20 @@ class Action:
     body: Block
     locals: int  # slots in use
     point: int
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Property:
+class Property(Identified, frozen=True):
     """A named predicate: `invariant`, `step invariant`, `refinement`, `reachable` or `constraint`."""
 
     kind: str
     name: str
     body: Expr
     locals: int
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Identified, frozen=True):
     """A place whose execution is counted: an action, a branch, or a part of a property.
 
     `kind` is `action`, `branch`, `implication` (its right side), `forall` (its body) or `refinement` (the
@@ -65,11 +63,10 @@ class Point:
     kind: str
     owner: str
     label: str
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Refinement(Property):
+class Refinement(Property, frozen=True):
     """The claim that a program refines another: every step is a step of the other or leaves it unchanged.
 
     `images` are the values of the other's variables in a state.  `body` is the claim on steps, a predicate of
@@ -93,8 +90,7 @@ class Form(Enum):
     EVENTUALLY_ALWAYS = "eventually always"
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(Identified, frozen=True):
     """One temporal formula: `trigger leadsto goal`; the other forms have no trigger.
 
     `bindings` are the names that a `forall` around it bound, with their values.
@@ -104,20 +100,18 @@ class Clause:
     trigger: Property | None
     goal: Property
     bindings: tuple[tuple[str, str], ...]
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Liveness:
+class Liveness(Identified, frozen=True):
     """A temporal property: all of its clauses must hold."""
 
     name: str
     clauses: tuple[Clause, ...]
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Fairness:
+class Fairness(Identified, frozen=True):
     """Weak or strong fairness of an action: of the whole action, or a condition for each value of `kept`.
 
     `kept` are positions of parameters, in ascending order.
@@ -126,23 +120,22 @@ class Fairness:
     action: int
     strong: bool
     kept: tuple[int, ...]
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Identified, frozen=True):
     """A constant and its value in the model."""
 
     name: str
     type: Type
     value: Value
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Identified, frozen=True):
     """A spec under one model."""
 
+    incidental: ClassVar = frozenset({"ignored_at"})
     spec: str
     path: str
     model: str
@@ -163,12 +156,10 @@ class Program:
     liveness: tuple[Liveness, ...] = ()
     fairness: tuple[Fairness, ...] = ()  # none where no temporal property is selected
     left_out_actions: tuple[str, ...] = ()  # actions the model does not select
-    # Sorts whose elements a fold iterates over.  Not in the `repr`, from which names of kept files derive:
-    # the expressions of the fold are in it.
-    folded: tuple[str, ...] = field(default=(), repr=False)
+    folded: tuple[str, ...] = ()  # sorts whose elements a fold iterates over
     # Variables, by position: of states that differ in these only, the first is searched.
-    ignored: tuple[int, ...] = field(default=(), repr=False)
-    ignored_at: Span | None = field(default=None, compare=False, repr=False)
+    ignored: tuple[int, ...] = ()
+    ignored_at: Span | None = None
 
     @property
     def refinements(self) -> tuple[Refinement, ...]:

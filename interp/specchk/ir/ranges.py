@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from specchk.ir.types import UNBOUNDED, Bag, Int, Map, Option, Record, Seq, Set, Type, Union, of_shape
 

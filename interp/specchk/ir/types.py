@@ -12,16 +12,14 @@ from collections.abc import Iterator, Sequence
 from math import comb, prod
 from typing import TypeVar
 
-from specchk.deferred import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Bool:
+class Bool(Struct, frozen=True):
     """False, True."""
 
 
-@dataclass(frozen=True, slots=True)
-class Int:
+class Int(Struct, frozen=True):
     """Integers from `low` to `high`, both included."""
 
     low: int
@@ -29,31 +27,27 @@ class Int:
     horizon: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Enum:
+class Enum(Struct, frozen=True):
     """Values are indexes into `members`."""
 
     name: str
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sort:
+class Sort(Struct, frozen=True):
     """Values are indexes into `members`, which are interchangeable."""
 
     name: str
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """`()` or `(x,)`."""
 
     item: Type
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """A tuple in the order of `fields`, which are sorted by name.
 
     Those of the language's tuples are numbers, as in `lang.check.types`.
@@ -76,8 +70,7 @@ class Record:
         return [field for field, _ in self.fields].index(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Union:
+class Union(Struct, frozen=True):
     """A pair of the variant's index and its record."""
 
     name: str
@@ -88,8 +81,7 @@ class Union:
         return [name for name, _ in self.variants].index(tag)
 
 
-@dataclass(frozen=True, slots=True)
-class Map:
+class Map(Struct, frozen=True):
     """A tuple with one value for each key, in the order of the key type's values."""
 
     key: Type
@@ -99,8 +91,7 @@ class Map:
 BITS_FOR_A_SLOT = 16  # an item of a set takes 9 to 16 bits in most specs, and single bits are faster
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Room:
+class Room(Struct, frozen=True, order=True):
     """The storage of packed sets: a bit per value if there are at most `dense` values, else `items` slots.
 
     No part of the meaning.  A search has one room for all of its sets; without slots a set over more
@@ -122,8 +113,7 @@ class Room:
         return cls(items, max(cls().dense, BITS_FOR_A_SLOT * items))
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(Struct, frozen=True):
     """A strictly ascending tuple.
 
     `keyed`: a partial map, whose items are records of a `key` and a `value`, one for each key.  The code that
@@ -142,16 +132,14 @@ class Set:
         return key, value
 
 
-@dataclass(frozen=True, slots=True)
-class Seq:
+class Seq(Struct, frozen=True):
     """A tuple of at most `limit` items."""
 
     item: Type
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class Bag:
+class Bag(Struct, frozen=True):
     """An ascending tuple of at most `limit` items, with repetitions."""
 
     item: Type

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from specchk.ir.nodes import Apply, Const, Expr, Gather, Local, PathStep
 from specchk.ir.ops import Kinds, Op, total

@@ -16,7 +16,8 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.ir import nodes
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL, Set, Type, fits, same_shape, show
@@ -28,8 +29,7 @@ class IllegalProgram(Exception):
     """A pass produced a program that violates the rules of the core."""
 
 
-@dataclass(slots=True)
-class Verified:
+class Verified(Struct):
     """Parts known to be legal for the same variables and points, by identity, scope and allowed primes."""
 
     program: Program

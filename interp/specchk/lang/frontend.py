@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.declared.declarations import Declarations
 from specchk.lang.check.expressions import expression_checker
@@ -20,8 +21,7 @@ from specchk.lang.text.diagnostics import Report, SpecError
 from specchk.lang.text.source import Source, Span
 
 
-@dataclass(slots=True)
-class CheckedSpec:
+class CheckedSpec(Struct):
     """A spec without errors, and the facts derived from its tree."""
 
     spec: Spec

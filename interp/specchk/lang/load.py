@@ -6,11 +6,12 @@ A file met twice through `extends` counts once; a cycle of files is refused.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from specchk.lang.check.spec import Role, Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.syntax.reading import parse, parse_once
@@ -26,8 +27,7 @@ _WORDS = """
 RESERVED = frozenset(_WORDS.split())
 
 
-@dataclass(slots=True)
-class _Loading:
+class _Loading(Struct):
     """One run of the loader: its report, the stack of files being loaded, and the texts already parsed."""
 
     report: Report

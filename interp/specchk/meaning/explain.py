@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir import nodes
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property
@@ -33,8 +34,7 @@ _BRACKETS = re.compile(r"\([^][(){}]*\)|\[[^][(){}]*\]|\{[^][(){}]*\}")
 _NO_BRANCH = "no branch of the action is enabled here"
 
 
-@dataclass(frozen=True, slots=True)
-class Blame:
+class Blame(Struct, frozen=True):
     """The reason why a property failed: the part that decided it, with the values of the names in scope."""
 
     span: Span

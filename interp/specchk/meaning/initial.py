@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.nodes import And, Apply, Const, Expr, Let, Local, Quantifier, Value, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Program, Start
@@ -24,24 +25,21 @@ from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import State, Values, universe
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(Struct, frozen=True):
     """A variable takes each of its values, or each item of `among`."""
 
     slot: int
     among: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Solve:
+class Solve(Struct, frozen=True):
     """A variable takes the value of an expression, if that is one of its values."""
 
     slot: int
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class SolveMap:
+class SolveMap(Struct, frozen=True):
     """A map variable takes at each key the value of an expression."""
 
     slot: int
@@ -49,16 +47,14 @@ class SolveMap:
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """A `let` of `init`."""
 
     local: Local
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Tested:
+class Tested(Struct, frozen=True):
     """A conjunct that must be true."""
 
     condition: Expr

@@ -14,7 +14,8 @@ from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.nodes import Apply, Choice, Const, Either, Expr, MapOf, Quantifier, Value
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property
@@ -48,8 +49,7 @@ Instance = tuple[int, tuple[Any, ...]]  # an action's position and its arguments
 Test = Callable[[list[Any]], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """One continuation from a zone: an action with its arguments, the state after it, and the facts there.
 
     `after` is why instead where the step has no meaning.

@@ -12,7 +12,8 @@ from itertools import chain, combinations, pairwise
 from types import MappingProxyType
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
 from specchk.ir.types import MAX_LISTED_BITS, Int, Map, Type, fits, of_shape
@@ -50,8 +51,7 @@ def replaced(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
     return tuple(changed)
 
 
-@dataclass(frozen=True, slots=True)
-class TextRule:
+class TextRule(Struct, frozen=True):
     """A rule that produces text: the expression's, from the texts of its arguments."""
 
     text: Callable[[Apply, Sequence[RuleText]], RuleText]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.program import Program, Property, Refinement
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import Blame, blame
@@ -168,8 +169,7 @@ class Properties:
         return any(answer(prop, test, env) for prop, test in self._deadlock_ok)
 
 
-@dataclass(frozen=True, slots=True)
-class Functions:
+class Functions(Struct, frozen=True):
     """All functions of a program: of its actions, and of its properties.
 
     To make those of a large program takes as long as to expand hundreds of states, so searches of one

@@ -18,12 +18,12 @@ import json
 import os
 import uuid
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from specchk.deferred import dataclass
+from msgspec import Struct, to_builtins
+
 from specchk.ir.types import Room
 from specchk.native.identity import Identity, refuse_others
 from specchk.native.machine.memory import sync_folder, write_fully
@@ -38,8 +38,7 @@ _SEAL = "checkpoint"
 Checked = tuple[int, int, int]  # states first..end, and the checksum of their bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """The progress of a search, apart from its states."""
 
     used: int
@@ -85,13 +84,13 @@ class Checkpoints:
         checks = [*self._checks, *self._appended(store, saved)]
         about = {
             "identity": self.identity,
-            "room": asdict(self.room),
+            "room": to_builtins(self.room),
             "file": self._states.name,
             "checks": checks,
         }
         draft = self._search.with_suffix(".new")
         with draft.open("wb") as out:
-            out.write(sealed(_SEAL, json.dumps({**about, "saved": asdict(saved)}).encode()))
+            out.write(sealed(_SEAL, json.dumps({**about, "saved": to_builtins(saved)}).encode()))
             out.flush()
             # Before the rename: else the new name may reach the disk before the content.
             os.fsync(out.fileno())

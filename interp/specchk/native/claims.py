@@ -28,13 +28,13 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct, to_builtins
+
 from specchk import kept
-from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.search.engine import Unusable
 
@@ -48,8 +48,7 @@ PATIENCE_S = 10.0  # for another process between two of its steps
 _PAUSE_S = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """A process that has a claim; `system` and `started` distinguish it from others with the same id."""
 
     host: str
@@ -104,7 +103,7 @@ def _holder(text: bytes) -> Holder | None:
 
 
 def _packed(holder: Holder) -> bytes:
-    return json.dumps(asdict(holder)).encode()
+    return json.dumps(to_builtins(holder)).encode()
 
 
 def purpose_of(program: Program) -> str:
@@ -220,8 +219,7 @@ class BidFolder(Protocol):
         """Remove a file; raises `OSError`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """A directory used as the folder of bids."""
 
     root: Path

@@ -12,11 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import Struct, field
+
 from specchk import kept
 from specchk.codegen import ir
 from specchk.codegen.images import image_of, processor_name
 from specchk.codegen.llvm import linked, machine_name, optimised, quick
-from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.edge_kernel import EdgeKernel, RankedSteps
@@ -55,8 +56,7 @@ def emit_successors(
     return successors
 
 
-@dataclass(frozen=True)
-class KernelSource:
+class KernelSource(Struct, frozen=True, dict=True):
     """The source of a search's kernel; its subclasses are other kernels of the same program."""
 
     program: Program
@@ -139,8 +139,7 @@ class KernelSource:
         return _linked(code, self.entries)
 
 
-@dataclass(frozen=True)
-class RegionSource(KernelSource):
+class RegionSource(KernelSource, frozen=True, dict=True):
     """The source of the kernel of regions of the step graph."""
 
     kind: ClassVar = "-regions"
@@ -152,8 +151,7 @@ class RegionSource(KernelSource):
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class EdgeSource(KernelSource):
+class EdgeSource(KernelSource, frozen=True, dict=True):
     """The source of the kernel that lists steps, names states, and converts both to columns."""
 
     kind: ClassVar = "-edges"
@@ -165,8 +163,7 @@ class EdgeSource(KernelSource):
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ExchangeSource(KernelSource):
+class ExchangeSource(KernelSource, frozen=True, dict=True):
     """The source of the kernel of an engine that exchanges states."""
 
     kind: ClassVar = "-exchange"

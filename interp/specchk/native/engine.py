@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
-from specchk.deferred import dataclass, field
+from msgspec.structs import replace
+
 from specchk.ir.program import Program
 from specchk.ir.types import Room
 from specchk.meaning.behaviours.fairness import FairSteps
@@ -47,8 +48,7 @@ from specchk.search.verdict import Inconclusive, Outcome
 PAGE_OUT_EVERY_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class NativeOptions(Options):
+class NativeOptions(Options, frozen=True):
     """Options of a search by compiled code.
 
     `workers` 0 is one for each core.  `compact` keeps hashes instead of whole states in the table.

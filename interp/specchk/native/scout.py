@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.compile.instantiate import instantiate
-from specchk.deferred import dataclass
 from specchk.forecast.extrapolate import estimate
 from specchk.forecast.intervals import Forecast, free_bytes
 from specchk.forecast.smaller import Levels, SmallerModels
@@ -31,8 +32,7 @@ from specchk.search.engine import Search, Unsupported
 MOST_DIALS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenModel:
+class ChosenModel(Struct, frozen=True):
     """A model of a spec, as chosen for `run`."""
 
     checked: CheckedSpec
@@ -61,8 +61,7 @@ class ChosenModel:
         return dict(list(numbers.items())[:MOST_DIALS])
 
 
-@dataclass(frozen=True, slots=True)
-class ForecastLimits:
+class ForecastLimits(Struct, frozen=True):
     """The limits of a forecast: states and seconds per search, searches; the last one starts in time."""
 
     states: int = 1_000_000
@@ -125,8 +124,7 @@ def forecast(
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
+class _Sample(Struct, frozen=True):
     levels: Levels
     is_whole: bool
     seen: int

@@ -12,7 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.program import Program
 from specchk.meaning.values import State
 from specchk.native.machine.frames import (
@@ -41,8 +42,7 @@ PIECE = 512  # states in a piece of work
 WAIT_S = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class NotedState:
+class NotedState(Struct, frozen=True):
     """A record filled in a level: its position, the state, and the state after."""
 
     record: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.footprint import read_by
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
@@ -13,8 +14,7 @@ from specchk.meaning.values import State, show, universe
 from specchk.search.verdict import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class VariableChange:
+class VariableChange(Struct, frozen=True):
     """A changed place of the state: `replica_state[r1].hw`, with its text before and after.
 
     What is there both before and after (`some`) is looked into, under the path of its option.

@@ -9,8 +9,9 @@ objects where keys are scalars (else as a list of pairs), sets, sequences and ba
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from specchk.explore.scenario import ScenarioResult
 from specchk.ir.footprint import live_points, switched_off
@@ -226,7 +227,7 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
         "ignored": [program.variables[slot].name for slot in program.ignored],
         "skipped": numbers.skipped,
         "owed_at_horizon": numbers.owed_at_horizon,
-        "symbolic": asdict(numbers.symbolic) if numbers.symbolic is not None else None,
+        "symbolic": to_builtins(numbers.symbolic) if numbers.symbolic is not None else None,
         "seconds": round(numbers.seconds, 6),
         "seed": outcome.seed,
         "walks": _walks(program, numbers.walks) if numbers.walks is not None else None,

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
@@ -25,8 +26,7 @@ class Unreadable(Exception):
     """Invalid data in a file; the text describes them and gives their place."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceFile:
+class TraceFile(Struct, frozen=True):
     """A trace as stored in a file: states by variable name, and the label of each step."""
 
     spec: str

@@ -6,13 +6,12 @@ import time
 from pathlib import Path
 from resource import RUSAGE_SELF, getpagesize, getrusage
 
-from specchk.deferred import dataclass
+from msgspec import Struct
 
 MEMORY_EVERY_S = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """Limits of a run; None means unlimited. Memory is the resident set of the process, in bytes."""
 
     max_states: int | None = None
@@ -20,8 +19,7 @@ class Budget:
     max_memory_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """The progress of a search; `frontier` counts unexpanded states, `note` is an addition of the engine."""
 
     states: int

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct
+
 from specchk.ir.footprint import lists_horizon
 from specchk.ir.ignored import decide_nothing
 from specchk.ir.program import Program
@@ -50,8 +52,7 @@ class Unavailable(Exception):
     """Something that an engine needs is not on this machine; the text names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """Options of a search, common to all engines.
 
     `symmetry`: count states that differ only by renaming once.  `keep_going`: search on after the
@@ -68,8 +69,7 @@ class Options:
     functions: Functions | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """The counts of an engine at the end of a search, for the outcome's `Statistics`.
 
     `outside`: a constraint left states out.  `skipped`: steps to states that differ from a known one in

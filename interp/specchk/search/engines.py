@@ -10,11 +10,10 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from specchk.deferred import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One engine: `options` names its class of options, `kept` the command's option for kept states.
 
     `is_temporal`: it checks temporal properties; a program with some is refused on another (S702).

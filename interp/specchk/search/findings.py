@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.ir.program import Program
 from specchk.meaning.deadlock import End
 from specchk.meaning.explain import Blame
@@ -35,8 +36,7 @@ def outside_of(program: Program) -> Inconclusive:
     return Inconclusive(OUTSIDE.format(names=names), budget=False)
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """Violations by (kind, name), witnesses by name, and the reason why the search stopped, if it did."""
 
     program: Program

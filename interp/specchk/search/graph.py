@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.program import Program
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties
@@ -11,8 +12,7 @@ from specchk.meaning.values import State
 from specchk.search.verdict import Step
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """A step between two states, by their numbers; `label` is the action with its arguments."""
 
     source: int
@@ -21,8 +21,7 @@ class Edge:
     target: int
 
 
-@dataclass(frozen=True, slots=True)
-class StateGraph:
+class StateGraph(Struct, frozen=True):
     """States in breadth-first order with their level, and all steps between them."""
 
     program: Program

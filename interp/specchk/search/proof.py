@@ -7,14 +7,14 @@ An action that may be undefined in a state that satisfies all invariants fails `
 
 from __future__ import annotations
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.program import Program, Property
 from specchk.meaning.explain import Blame
 from specchk.search.verdict import Trace, Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A step that induction does not exclude: `trace` starts in a state that satisfies all invariants.
 
     `kind` is that of the property, or `undefined`.  `reached` is whether the enumerated states
@@ -28,8 +28,7 @@ class Failure:
     reached: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Unanswered:
+class Unanswered(Struct, frozen=True):
     """A query that the solver did not decide."""
 
     kind: str
@@ -38,8 +37,7 @@ class Unanswered:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProofCosts:
+class ProofCosts(Struct, frozen=True):
     """Counts of a proof: `settled` obligations needed no query, `alike` actions are renamed copies."""
 
     queries: int
@@ -50,8 +48,7 @@ class ProofCosts:
     seconds_solver: float
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(Struct, frozen=True):
     """Lemmas found for a proof, each as an invariant and as text of the spec.
 
     Of `tried` candidates `held` hold in `states` enumerated states, with none that implies them, and
@@ -65,8 +62,7 @@ class Suggestion:
     inductive: int
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Struct, frozen=True):
     """The outcome of `--prove`: `proved` names the properties whose obligations all hold."""
 
     program: Program

@@ -8,9 +8,9 @@ A state outside a `constraint` is checked, but neither counted nor expanded (as 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from specchk.deferred import dataclass, field
 from specchk.ir.program import Program, Property
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame

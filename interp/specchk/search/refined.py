@@ -8,9 +8,10 @@ own states and steps: one that meets the condition, or does not owe it, is a bug
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice, pairwise, product
 from typing import Any
+
+from msgspec.structs import replace
 
 from specchk.ir.program import Liveness, Program, Refinement
 from specchk.ir.types import Set

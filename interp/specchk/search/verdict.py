@@ -6,10 +6,12 @@ No engine returns a bool.  A verdict is one of four, and running out of anything
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.forecast.intervals import Forecast
+from specchk.identity import Identified
 from specchk.ir.program import Program
 from specchk.meaning.explain import Blame
 from specchk.meaning.values import State, show
@@ -17,8 +19,7 @@ from specchk.meaning.values import State, show
 INTERRUPTED = "it was interrupted"  # the reason of a run that was ended from the keyboard
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step of a trace: the action, its arguments, and the state after it."""
 
     action: str
@@ -36,8 +37,7 @@ class Step:
         return f"{self.action}({', '.join(self.args)})"
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """A behaviour: `initial`, then the steps; finite unless `loop` is given.
 
     The steps behind state number `loop` repeat forever, and the last of them leads back to that state.  Where
@@ -67,8 +67,7 @@ class Kept(Enum):
     NEVER_ENABLED = "never enabled"
 
 
-@dataclass(frozen=True, slots=True)
-class FairPoint:
+class FairPoint(Struct, frozen=True):
     """Why a counterexample's loop is fair to one condition.
 
     `at` is the number of the step that takes it, or of the state that does not enable it; None where no
@@ -80,8 +79,7 @@ class FairPoint:
     at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
+class Obstacle(Struct, frozen=True):
     """The reason why one action of the refined program does not allow a step: guards, or values that differ.
 
     `differs` has for each such variable its name, the value that the action gives it, and the image's.
@@ -92,8 +90,7 @@ class Obstacle:
     differs: tuple[tuple[str, str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AbstractStep:
+class AbstractStep(Struct, frozen=True):
     """A step in terms of the refined program; `before` is None for an initial state.
 
     `obstacles` has the nearest instance of each action, the nearest action first.
@@ -105,8 +102,7 @@ class AbstractStep:
     obstacles: tuple[Obstacle, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """A property that does not hold, with a shortest trace to it.
 
     `kind`: `invariant`, `step invariant`, `refinement`, `liveness`, `deadlock`, `undefined` or `unreachable`
@@ -127,27 +123,23 @@ class Violation:
     bounds: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Holds:
+class Holds(Struct, frozen=True):
     """Every reachable state was checked."""
 
 
-@dataclass(frozen=True, slots=True)
-class HoldsWithin:
+class HoldsWithin(Struct, frozen=True):
     """Every reachable state within the declared horizons was checked."""
 
     bound: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Violated:
+class Violated(Struct, frozen=True):
     """At least one property does not hold; the first is reported first."""
 
     violations: tuple[Violation, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Inconclusive:
+class Inconclusive(Struct, frozen=True):
     """The search ended without an answer; `budget`: whether the budget ended it."""
 
     reason: str
@@ -157,8 +149,7 @@ class Inconclusive:
 Verdict = Holds | HoldsWithin | Violated | Inconclusive
 
 
-@dataclass(frozen=True, slots=True)
-class Symbolic:
+class Symbolic(Struct, frozen=True):
     """The effort of a search over zones of states; its `states_distinct` are zones.
 
     `questions` are comparisons of open numbers, `answered` those that the known constraints decided, so that
@@ -183,8 +174,7 @@ class Symbolic:
     splits: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class WalkCounts:
+class WalkCounts(Struct, frozen=True):
     """Counts of a simulation: walks that ended, and the steps of each action.
 
     `failed` is the number of the walk that has the violation, the first being 1.
@@ -195,8 +185,7 @@ class WalkCounts:
     failed: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Identified, frozen=True):
     """Counts of a search.
 
     `depth` is the number of levels of the breadth-first search, the initial states being the first;
@@ -208,13 +197,14 @@ class Statistics:
     Of random walks `generated` are the steps, and `depth` is the longest walk's number of states.
     """
 
+    incidental: ClassVar = frozenset({"prepared_s"})
     distinct: int
     generated: int
     depth: int
     levels: tuple[int, ...]
     seconds: float
     horizon_cuts: int = 0
-    prepared_s: float = field(default=0.0, compare=False)
+    prepared_s: float = 0.0
     symmetry: str = "off"
     symbolic: Symbolic | None = None
     queries: int | None = None
@@ -223,8 +213,7 @@ class Statistics:
     walks: WalkCounts | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """All findings of a run."""
 
     program: Program

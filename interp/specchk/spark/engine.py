@@ -17,14 +17,14 @@ import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from msgspec.structs import replace
 from pyspark import SparkContext
 
-from specchk.deferred import dataclass, field
 from specchk.export.storage import Storage, Unwritable, answering, as_all_name_it, storage_at
 from specchk.ir.program import Program
 from specchk.ir.types import Room
@@ -61,8 +61,7 @@ HANDOVER = 500_000  # states; in the time that these take the native engine Spar
 SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself
 
 
-@dataclass(frozen=True, slots=True)
-class SparkOptions(Options):
+class SparkOptions(Options, frozen=True):
     """The options of a search on Spark.
 
     `master`, `settings`: of the session, where one has to be made.  `partitions` 0: one for each core of

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
+from msgspec import Struct
 from pyspark import SparkContext
 
-from specchk.deferred import dataclass
 from specchk.export.names import names_of, see_that_names_differ
 from specchk.export.packed import PackedWriter, Written
 from specchk.export.parts import Draft, Unwritten
@@ -58,8 +58,7 @@ def _kernel(packed: bytes) -> Loaded:
     return load_edges(host.parcel.program, host.layout, host.parcel.renamings, is_long=True)
 
 
-@dataclass(frozen=True, slots=True)
-class SliceSource:
+class SliceSource(Struct, frozen=True):
     """The states of a search on Spark (`export.sources.SpaceSource`)."""
 
     context: SparkContext

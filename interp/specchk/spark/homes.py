@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from specchk.deferred import dataclass
 from specchk.spark.session import is_local, slots
 from specchk.spark.states.rows import Lot
 
@@ -50,8 +50,7 @@ class Placement(NamedTuple):
     places: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """The work of a job: states to expand, known states, and the bytes of one state."""
 
     frontier: int

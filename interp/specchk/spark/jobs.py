@@ -22,9 +22,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from pyspark import SparkContext, SparkFiles
 
-from specchk.deferred import dataclass
 from specchk.search.engine import Unavailable
 from specchk.spark.reasons import SPARK_FAILED
 from specchk.spark.session import lasting_folder, session
@@ -45,8 +45,7 @@ class Remote(Exception):
     """An exception on an executor, as text: the cause of the exception raised here."""
 
 
-@dataclass(frozen=True, slots=True)
-class PieceResult:
+class PieceResult(Struct, frozen=True):
     """The result of a piece: a value, an exception with its traceback, or the missing module."""
 
     number: int
@@ -57,8 +56,7 @@ class PieceResult:
     host: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Team:
+class Team(Struct, frozen=True):
     """The executors of a session, with files; `archive` is the name of the files there."""
 
     context: SparkContext

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct, to_builtins
+
 from specchk.export.storage import Storage
 from specchk.native import compiler
 from specchk.native.engine import NativeEngine
@@ -36,8 +36,7 @@ _SEAL = "ledger"
 _AGAIN = "start a new search in another place"
 
 
-@dataclass(frozen=True, slots=True)
-class Handed:
+class Handed(Struct, frozen=True):
     """A search as taken over by Spark; the last of its levels is to be expanded."""
 
     identity: Identity  # what it is a search of
@@ -76,7 +75,7 @@ def make_ready(storage: Storage) -> None:
 
 def write_handed(storage: Storage, handed: Handed) -> None:
     """Record where Spark took over, once the levels are there.  `Unwritable`."""
-    storage.write(_NAME, [sealed(_SEAL, json.dumps(asdict(handed)).encode())])
+    storage.write(_NAME, [sealed(_SEAL, json.dumps(to_builtins(handed)).encode())])
 
 
 def read_handed(storage: Storage, identity: Identity) -> Handed:

@@ -20,14 +20,13 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from crc32c import crc32c
+from msgspec import Struct, to_builtins
 
 from specchk import kept
-from specchk.deferred import dataclass
 from specchk.export.storage import Unwritable
 from specchk.forecast.intervals import free_bytes
 from specchk.native.machine.memory import naming, write_fully
@@ -47,8 +46,7 @@ class Stopped(Exception):
 Place = tuple[int, int, int]  # first byte, size and checksum of a block
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """The header of a file of successors: its owner, and the blocks for each partition."""
 
     source: int
@@ -123,7 +121,7 @@ class Maker:
         draft = path.with_suffix(".draft")
         # `x`: a draft that is there already would be another task's for the same partition.
         with naming(draft), draft.open("xb", buffering=0) as file:
-            write_fully(file.fileno(), ended(asdict(self._expanded(level, file))))
+            write_fully(file.fileno(), ended(to_builtins(self._expanded(level, file))))
         # Others wait for this name: renamed, it is whole from the first moment.  Nothing is synced, for the
         # folder does not outlive the job.
         draft.rename(path)

@@ -14,8 +14,8 @@ from importlib import import_module
 from pathlib import Path
 
 from crc32c import crc32c
+from msgspec import Struct
 
-from specchk.deferred import dataclass
 from specchk.export.storage import storage_at
 from specchk.ir.program import Program
 from specchk.native.exchange import exchange_worker
@@ -30,8 +30,7 @@ from specchk.spark.worker.archives import give_back
 _SEAL = "parcel"
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(Struct, frozen=True):
     """A search for an executor: `run` is its name, `scratch` the place of tables (None: the machine's own).
 
     `handed`: the levels that Spark took over, which cannot be made again.  `durable`: whether the ledger is
@@ -53,8 +52,7 @@ class Parcel:
         return sealed(_SEAL, pickle.dumps(self, protocol=5))
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """A parcel unpacked: the kernel is loaded, and the ledger's slices are accessible.
 
     `scratch`: the directory of the run on this machine; `place`: a number of it.

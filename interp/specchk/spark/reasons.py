@@ -15,11 +15,11 @@ import shutil
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 

@@ -21,11 +21,11 @@ from pathlib import Path
 from threading import Event, Timer, current_thread, main_thread
 from typing import Any
 
+from msgspec import Struct, field
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
-from specchk.deferred import dataclass, field
 from specchk.search.engine import Unavailable, Unusable
 from specchk.spark.reasons import (
     SPARK_FAILED,
@@ -245,8 +245,7 @@ def _answered(context: SparkContext, many: int) -> list[tuple[str, str, tuple[st
         timer.cancel()
 
 
-@dataclass(slots=True)
-class ShownProgress:
+class ShownProgress(Struct):
     """A search shown in Spark's own UI and REST API: descriptions of its jobs, and its progress.
 
     On one machine all levels are one job, whose description Spark keeps as it was at the start; and

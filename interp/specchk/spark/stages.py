@@ -12,11 +12,11 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple, Self
 
+from msgspec import Struct
 from py4j.protocol import Py4JError
 from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
-from specchk.deferred import dataclass
 from specchk.spark.homes import Homes, Load, Placement, tasks_of
 from specchk.spark.ledger import Handed
 from specchk.spark.moving import moved, numbered
@@ -41,8 +41,7 @@ class Made(NamedTuple):
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class LevelMaker:
+class LevelMaker(Struct, frozen=True):
     """Computes the levels of a search; `parcel` is a broadcast of the packed parcel.
 
     `describe`: describes the calling thread's next jobs in Spark's own UI.

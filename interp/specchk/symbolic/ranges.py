@@ -6,9 +6,10 @@ horizon, or with a higher one, there may be more.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from specchk.ir import nodes
 from specchk.ir.footprint import stored_type

@@ -14,10 +14,11 @@ import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeGuard, TypeVar
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
 from specchk.ir.nodes import Apply, Choice, Const, Expr, Value
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program
@@ -37,8 +38,7 @@ T = TypeVar("T")
 LISTED = 16  # so many of the least numbers are chosen on every path
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayPath:
+class ReplayPath(Struct, frozen=True):
     """States from a model, and the numbers chosen in the steps between and out of them."""
 
     states: tuple[State, ...]
@@ -112,12 +112,8 @@ class _Raising:
             copies = tuple([self.copy(part) for part in found])
             return copies if any(a is not b for a, b in zip(copies, found, strict=True)) else found
         # Any node of the core, by its fields: a new kind of node needs no line here.
-        if (
-            is_dataclass(found)
-            and not isinstance(found, type)
-            and type(found).__module__.startswith("specchk.ir")
-        ):
-            parts = {field.name: getattr(found, field.name) for field in fields(found)}
+        if isinstance(found, Struct) and type(found).__module__.startswith("specchk.ir"):
+            parts = asdict(found)
             changed = {name: copy for name, part in parts.items() if (copy := self.copy(part)) is not part}
             return replace(found, **changed) if changed else found
         return found

@@ -17,14 +17,14 @@ from contextlib import suppress
 from io import BufferedReader, BufferedWriter
 from typing import Any, Generic, TypeVar
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.processes import end_with
 
 M = TypeVar("M")
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
+class _Process(Struct, frozen=True):
     number: int
     calls: BufferedWriter
     answers: BufferedReader

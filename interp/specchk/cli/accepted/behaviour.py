@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from specchk.cli.common import leave, refusals, write_text
 from specchk.cli.crews import ended_processes

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from specchk.cli.commands.conform import load_binding
 from specchk.cli.common import Limits, leave, load, parse_overrides, rejections, width

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+from msgspec.structs import replace
 
 from specchk.cli.common import leave, print_json, refusals, rejections
 from specchk.cli.conforming.divergences import Files

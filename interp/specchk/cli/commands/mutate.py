@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from time import perf_counter
 
 import click
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from specchk.cli.common import Seconds, leave, refusals, rejections
 from specchk.cli.crews import ClusterChoice, crew_on
@@ -32,14 +34,13 @@ from specchk.conform.mutation.patches import StalePatch
 from specchk.conform.mutation.reach import reaches, touched
 from specchk.conform.mutation.scores import Score
 from specchk.conform.replay.selfcheck import Detection, NothingToSabotage, self_check
-from specchk.deferred import dataclass
 from specchk.lang.frontend import check
 
 SELF_CHECK_STATES = 200_000
 COUNT = click.IntRange(min=1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class MutateChoice:
     """The mutants to run, the members that run them, and the time limits."""
 
@@ -144,7 +145,7 @@ def command(binding: str, choice: MutateChoice, cluster: ClusterChoice, as_json:
         load_binding(path)
     try:
         if choice.show is not None:
-            _show(_mutants(path, replace(choice, only=(choice.show,)))[0])
+            _show(_mutants(path, dataclasses.replace(choice, only=(choice.show,)))[0])
             return
         begun = perf_counter()
         with rejections(as_json=as_json):
@@ -244,7 +245,7 @@ def _finish_self_check(checks: Sequence[Detection], *, as_json: bool) -> None:
     sabotages = sum(bool(check.wanted) for check in checks)
     passed = f"all {sabotages} sabotages detected, {len(checks) - sabotages} other checks passed"
     first = f"self-check failed: {wrong[0]}" if wrong else f"self-check: {passed}"
-    rows = [{**asdict(check), "right": check.is_right} for check in checks]
+    rows = [{**to_builtins(check), "right": check.is_right} for check in checks]
     report = {"schema": "specchk.selfcheck/1", "checks": rows, "exit_code": int(code)}
     text = "\n".join([first, *(f"  {check}" for check in checks)])
     leave(code, as_json=as_json, json=lambda: report, text=lambda: text)

@@ -6,11 +6,12 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from specchk.cli.common import Seconds, leave, load, rejections, replaced, width
 from specchk.cli.engines import loaded, refuse_temporal
@@ -18,7 +19,6 @@ from specchk.cli.exits import Exit
 from specchk.cli.groups import GroupedCommand, argument, option, takes
 from specchk.cli.output import rewrite_line
 from specchk.compile.instantiate import Instance, instantiate
-from specchk.deferred import dataclass
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
 from specchk.report.json import model_json

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import partial
 from shlex import quote
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from specchk.cli.common import Limits, ModelChoice, rejections
 from specchk.cli.engines import EngineChoice, Keeping, explore
@@ -19,7 +20,6 @@ from specchk.cli.options.forecast import Asking
 from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.options.prove import Proving, run_symbolic
 from specchk.cli.options.spark import ClusterSearch
-from specchk.deferred import dataclass
 from specchk.search.engine import Options
 from specchk.search.engines import NAMES
 from specchk.search.verdict import Outcome, Violated

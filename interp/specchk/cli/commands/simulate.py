@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import click
 
@@ -15,7 +16,6 @@ from specchk.cli.groups import option, takes
 from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.options.spark import NO_PYSPARK
 from specchk.cli.output import echo
-from specchk.deferred import dataclass
 from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
 from specchk.ir.program import Program

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from specchk.cli.common import Limits, load, parse_overrides, print_json, rejections, spec_files, width
 from specchk.cli.engines import EngineChoice, EngineSettings, explore
@@ -14,7 +15,6 @@ from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.compile.instantiate import instantiate
-from specchk.deferred import dataclass
 from specchk.explore.scenario import run_scenario
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls
@@ -25,8 +25,7 @@ from specchk.search.expect import unmet, wants_counts
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Violated
 
 
-@dataclass(frozen=True, slots=True)
-class TestedModel:
+class TestedModel(Struct, frozen=True):
     """One tested model or scenario."""
 
     file: str
@@ -37,8 +36,7 @@ class TestedModel:
     json: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TestChoice:
+class TestChoice(Struct, frozen=True):
     """The models to test, the constants to override, and the options of the tests."""
 
     models: tuple[str, ...]

@@ -6,6 +6,7 @@ Not here: the end of a process (`crews`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,7 +20,6 @@ from specchk.conform.replay.frozen import CannotFreeze, frozen
 from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.page import page
-from specchk.deferred import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.cli.common import refusals, write_text
 from specchk.cli.deciding import decided_conditions, impossible_conditions
@@ -35,7 +37,6 @@ from specchk.conform.report.gate_page import listed, sections
 from specchk.conform.report.gate_report import held_json, render_held, render_since, since_json
 from specchk.conform.report.junit import junit
 from specchk.conform.work.crews import Crew
-from specchk.deferred import dataclass
 
 Run = tuple["Gate", list[Part], list[SuiteResult]]
 
@@ -156,8 +157,7 @@ class GateOptions:
             return read_scores(self.mutants)
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """The results of a gate; None for parts that were not run.
 
     `wrongly`: the cases that an audit ran and `--since` had left out, wrongly.

@@ -15,20 +15,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.cli.common import print_json
 from specchk.cli.crews import of_ended
 from specchk.cli.ends import exit_code
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
 from specchk.conform.work.pool import Ended, Say, Task, run_all
-from specchk.deferred import dataclass
 from specchk.processes import cores
 
 Commands = Mapping[str, Callable[[], object]]  # by the binding that each is for
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(Struct, frozen=True):
     """The output of a command, and its exit code."""
 
     code: int

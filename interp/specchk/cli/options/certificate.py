@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from specchk.cli.common import ModelChoice, write_text
 from specchk.cli.engines import EngineSettings, loaded
 from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
-from specchk.deferred import dataclass
 from specchk.search.proof import Proof
 from specchk.search.verdict import Holds, Outcome, Verdict
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import click
@@ -9,7 +10,6 @@ import click
 from specchk.cli.engines import loaded
 from specchk.cli.groups import option
 from specchk.compile.instantiate import Instance
-from specchk.deferred import dataclass
 from specchk.search.verdict import Outcome
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import click
+from msgspec import Struct
 
 from specchk.cli.engines import EngineSettings, loaded
 from specchk.cli.groups import option
 from specchk.cli.output import echo
-from specchk.deferred import dataclass
 from specchk.ir.ignored import refuse_ignored
 from specchk.ir.program import Program
 from specchk.search.verdict import Outcome
@@ -68,8 +69,7 @@ class ExportChoice:
         return engine.set(on_end=write), result
 
 
-@dataclass(slots=True)
-class ExportResult:
+class ExportResult(Struct):
     """The place of the written export, or the reason why it was not written."""
 
     wanted: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import ClassVar
 
 import click
@@ -13,7 +14,6 @@ from specchk.cli.exits import Exit
 from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
-from specchk.deferred import dataclass
 from specchk.forecast.intervals import Forecast
 from specchk.report.forecast import asked_json, forecast_lines
 from specchk.search.engine import Options, Unsupported

@@ -6,6 +6,7 @@ The modules of ITF, pictures and pages are loaded where one is written: most run
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -16,7 +17,6 @@ from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
-from specchk.deferred import dataclass
 from specchk.explore.shown import FurtherExpression, NameTaken, shown_of, with_shown
 from specchk.report.json import run_json
 from specchk.report.text import render

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import click
+from msgspec.structs import replace
 
 from specchk.cli.common import Seconds, leave, rejections, width
 from specchk.cli.engines import loaded, refuse_temporal
@@ -15,7 +16,6 @@ from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
 from specchk.cli.options.forms import Outputs, finish
 from specchk.compile.instantiate import Instance
-from specchk.deferred import dataclass
 from specchk.explore.shown import FurtherExpression
 from specchk.processes import cores
 from specchk.report.proof import proof_json, render_proof

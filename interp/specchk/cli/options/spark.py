@@ -6,7 +6,7 @@ worker's package) is reported in one sentence with exit code 2, before the searc
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import click
@@ -14,7 +14,6 @@ import click
 from specchk.cli.common import parse_settings
 from specchk.cli.engines import SPARK, EngineSettings
 from specchk.cli.groups import option
-from specchk.deferred import dataclass
 
 NO_PYSPARK = "the engine `spark` needs pyspark: pip install 'specchk[spark]'"
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import click
+from msgspec.structs import replace
 
 from specchk.cli.common import parse_overrides
 from specchk.cli.groups import option
@@ -13,7 +14,6 @@ from specchk.conform.contract.binding import At, Binding
 from specchk.conform.covers.lassos import ROUNDS
 from specchk.conform.gate.tiers import BUDGETS, MAX_STATES, SUITES, TIERS, WALKS, SuiteBudget
 from specchk.conform.replay.suites import SuiteWalks
-from specchk.deferred import dataclass
 
 COUNT = click.IntRange(min=1)
 

@@ -7,8 +7,9 @@ cards of the operators (`ir.ops`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
+
+from msgspec.structs import replace
 
 from specchk.ir.nodes import Apply, Const, Expr, PathStep, Value
 from specchk.ir.ops import Op, named

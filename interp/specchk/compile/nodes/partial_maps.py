@@ -15,7 +15,8 @@ Nothing else makes values of the type, and none of these gives a key two values.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from specchk.compile.nodes import operators
 from specchk.ir.nodes import Apply, Choose, Collect, Const, Expr, Gather, If, Local, PathStep, Quantifier

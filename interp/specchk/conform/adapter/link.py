@@ -20,10 +20,11 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
+from msgspec import Struct, field
+
 from specchk.conform.adapter.guardian import KILL_GROUP, Guardian
 from specchk.conform.adapter.wire import shown_line
 from specchk.conform.contract.failures import DIED, GARBLED, HUNG, ImplementationFailure
-from specchk.deferred import dataclass, field
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24  # bytes; a longer one is no answer
@@ -33,8 +34,7 @@ LONGEST_WORDS = 200  # characters of a line of stderr in a report
 GRACE_S = 1.0  # from the end of its output to its exit
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """The command and environment of a process to be started."""
 
     command: tuple[str, ...]

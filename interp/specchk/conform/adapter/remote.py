@@ -21,6 +21,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct, field
+
 from specchk.conform.adapter.link import Launch, Link
 from specchk.conform.adapter.wire import (
     VERSION,
@@ -33,14 +35,12 @@ from specchk.conform.adapter.wire import (
 )
 from specchk.conform.contract.binding import Accepted, Answer, BindingError, Impossible, Mistake, Refused
 from specchk.conform.contract.failures import DIED, GARBLED, UNREPEATABLE, ImplementationFailure
-from specchk.deferred import dataclass, field
 
 QUIT_S = 1.0  # for an orderly end
 _OBSERVE = WireRequest("observe")
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """The limits that a binding sets for its process, and the contents of the first request."""
 
     launch: Launch
@@ -50,16 +50,14 @@ class Terms:
     is_quiet: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Took:
+class Took(Struct, frozen=True):
     """The answer to a `do`, by its member."""
 
     request: WireRequest
     member: str
 
 
-@dataclass(frozen=True, slots=True)
-class KeptRemote:
+class KeptRemote(Struct, frozen=True):
     """A saved system: the implementation's snapshot, or None, and all requests since the start."""
 
     snapshot: tuple[Any] | None
@@ -67,8 +65,7 @@ class KeptRemote:
     memory: Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class _Live:
+class _Live(Struct):
     """A process that has answered the first request, and the number of its next request."""
 
     link: Link
@@ -76,8 +73,7 @@ class _Live:
     number: int
 
 
-@dataclass(slots=True, weakref_slot=True)
-class RemoteSystem:
+class RemoteSystem(Struct, weakref=True):
     """The running system of a binding.  `memory` is the environment's; `result` is from the last `do`."""
 
     terms: Terms

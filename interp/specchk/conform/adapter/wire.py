@@ -16,7 +16,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
 
 VERSION = 1
 CAPABILITIES = ("reset", "snapshot", "ask")
@@ -34,8 +34,7 @@ class BrokenProtocol(Exception):
     """A line that is not a valid answer to its request."""
 
 
-@dataclass(frozen=True, slots=True)
-class WireRequest:
+class WireRequest(Struct, frozen=True):
     """A request without its id: its kind, the fields of that kind, and the arguments of `do` and `ask`."""
 
     kind: str
@@ -56,8 +55,7 @@ class WireRequest:
         return shortened(f"{self.kind} {self.what}{args}" if isinstance(self.what, str) else self.kind)
 
 
-@dataclass(frozen=True, slots=True)
-class WireAnswer:
+class WireAnswer(Struct, frozen=True):
     """An answer: the name of its member, and the member's value."""
 
     member: str
@@ -110,8 +108,7 @@ def shortened(text: str) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 3] + "..."
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(Struct, frozen=True):
     """An implementation's answer to the first request: its version of the protocol and its capabilities."""
 
     protocol: int

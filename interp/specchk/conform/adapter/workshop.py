@@ -20,18 +20,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 
+from msgspec import Struct
+
 from specchk.conform.adapter.guardian import REMOVE, Guardian
 from specchk.conform.adapter.link import Launch
 from specchk.conform.contract.binding import BindingError, Mistake
 from specchk.conform.contract.known_bad import BadFile, BadStart, NoSuchText
-from specchk.deferred import dataclass, field
 
 BUILD = "{build}"
 LAST_LINES = 12  # of a failed build
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """The binding's description of its process; `patterns` are its `implementation`."""
 
     folder: Path
@@ -42,12 +42,11 @@ class Recipe:
     build_timeout_s: float
 
 
-@dataclass(slots=True, weakref_slot=True)
-class Workshop:
+class Workshop(Struct, weakref=True):
     """A launch, and its private folder, if it needs one."""
 
     launch: Launch
-    _end: weakref.finalize[..., object] | None = field(default=None, repr=False)
+    _end: weakref.finalize[..., object] | None = None
 
 
 def workshop(recipe: Recipe, mistake: BadFile | BadStart | None = None) -> Workshop:

@@ -10,19 +10,19 @@ Invariant: two runs with the same digest have no difference; with another one th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import zip_longest
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.behaviour.symbols import Symbols, changed_text, check_at, symbols_of
 from specchk.conform.behaviour.texts import Written
-from specchk.deferred import dataclass
 
 MISSING, ADDED, CHANGED, ORDER = "missing", "added", "changed", "in another order"
 SOMEWHERE = "somewhere in the step"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """The first difference of a run: the `number`-th step (from 0), an event described by `about`.
 
     `seen` is all that left the implementation in the step; `observation` is the number of the first one

@@ -7,8 +7,10 @@ processes.  A run that raises ends with an observation of the exception, and is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.behaviour import transcripts
 from specchk.conform.behaviour.comparison import Difference, difference
@@ -18,14 +20,12 @@ from specchk.conform.contract.behaviours import Behaviours, Run, RunWatch
 from specchk.conform.contract.failures import LEAVING
 from specchk.conform.contract.hangs import contained
 from specchk.conform.work.forks import each
-from specchk.deferred import dataclass
 
 SHARES = 4
 """Pieces for each process: runs differ in length."""
 
 
-@dataclass(frozen=True, slots=True)
-class Behaved:
+class Behaved(Struct, frozen=True):
     """The results of all runs: digests by run, and differences from the lock, in the order of the runs.
 
     `unknown` are runs that the lock lacks, `lacking` those that it has and that are no more.
@@ -49,8 +49,7 @@ class Behaved:
         return not (self.differences or self.unknown or self.lacking)
 
 
-@dataclass(frozen=True, slots=True)
-class TakenRun:
+class TakenRun(Struct, frozen=True):
     """A run that was taken: its digests, its number of observations, and its difference from the lock."""
 
     name: str

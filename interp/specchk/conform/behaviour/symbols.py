@@ -20,8 +20,9 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from zlib import crc32
 
+from msgspec import Struct
+
 from specchk.conform.behaviour.texts import Written
-from specchk.deferred import dataclass
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 PRIME = 4093  # the largest one of two letters
@@ -31,8 +32,7 @@ MOST_GROUPS = 160
 DIGITS = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Symbols:
+class Symbols(Struct, frozen=True):
     """The digests of a run; `group` is the number of steps that share checks."""
 
     digest: str

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
 
 
 class Observation(NamedTuple):
@@ -37,8 +37,7 @@ class Observation(NamedTuple):
     fields: Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class ObservedStep:
+class ObservedStep(Struct):
     """An event given to the implementation, and its outputs until the next event.
 
     `about` describes the event, for a reader: it is not compared, since it follows from earlier observations.

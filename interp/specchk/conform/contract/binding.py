@@ -27,10 +27,11 @@ from copy import deepcopy
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
+from msgspec import Struct, field
+
 from specchk.conform.contract.copies import restored, saved
 from specchk.conform.contract.known_bad import BadFile, BadStart, Control
 from specchk.conform.contract.values import plain
-from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import nearest
 
@@ -40,20 +41,17 @@ _MARK = "_specchk_binds"
 _INTERRUPTION = "interruption"
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """The implementation accepted the step."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """The implementation received the request and refused the step."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Impossible:
+class Impossible(Struct, frozen=True):
     """No request to the implementation is possible: no such message, process or budget.
 
     Counted separately, because a binding that always returns this tests nothing.
@@ -65,8 +63,7 @@ class Impossible:
 Answer = Accepted | Refused | Impossible
 
 
-@dataclass(frozen=True, slots=True)
-class At:
+class At(Struct, frozen=True):
     """A suite of a tier: on a model, with these constants, as given by `--model`, `--set` and `--suite`."""
 
     model: str | None = None
@@ -78,8 +75,7 @@ class OutsideSpec(Exception):
     """Raised by a projection: the implementation is in a state that the spec cannot express."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoundAction:
+class BoundAction(Struct, frozen=True):
     """One action of a binding; `ways` are the choices of its environment."""
 
     action: str
@@ -87,8 +83,7 @@ class BoundAction:
     ways: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Interruption:
+class Interruption(Struct, frozen=True):
     """A fault that may occur within steps, and the variables that it may leave unchanged."""
 
     action: str
@@ -96,8 +91,7 @@ class Interruption:
     aside: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
+class Mistake(Struct, frozen=True):
     """An error in a binding, and how to correct it."""
 
     message: str

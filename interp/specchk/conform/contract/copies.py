@@ -16,8 +16,9 @@ from io import BytesIO
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.conform.contract.failures import FAILURES
-from specchk.deferred import dataclass
 
 SHARED = (type, FunctionType, BuiltinFunctionType, Enum)
 # A packed method is found by its name, which a class that derives from its own may have given to another; a
@@ -25,8 +26,7 @@ SHARED = (type, FunctionType, BuiltinFunctionType, Enum)
 LEFT = (MethodType, dict, list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Packed:
+class _Packed(Struct, frozen=True):
     data: bytes
     shared: tuple[Any, ...]
 

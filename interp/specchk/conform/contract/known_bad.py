@@ -24,11 +24,10 @@ from textwrap import dedent
 from types import FunctionType
 from typing import Any
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class BadSpec:
+class BadSpec(Struct, frozen=True):
     """A model, with constants, from which the current implementation must diverge."""
 
     name: str
@@ -36,8 +35,7 @@ class BadSpec:
     bounds: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class BadCode:
+class BadCode(Struct, frozen=True):
     """A function of the implementation in which `was` occurs once; replacing it by `now` is an error."""
 
     name: str
@@ -48,8 +46,7 @@ class BadCode:
     bounds: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class BadFile:
+class BadFile(Struct, frozen=True):
     """A file of the implementation in which `was` occurs once; replacing it by `now` is an error.
 
     The mistake is in a copy of the implementation, which is built and started instead.
@@ -63,8 +60,7 @@ class BadFile:
     bounds: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class BadStart:
+class BadStart(Struct, frozen=True):
     """Additional arguments, or another environment, with which the implementation is wrong."""
 
     name: str

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
 
 Event = Mapping[str, Any]
 
@@ -44,8 +44,7 @@ class Unfinished(BadRecording):
     """A file that lacks its end marker: its writer may still be writing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """A header and its events, in the order written; `name` is for reports."""
 
     name: str

@@ -27,10 +27,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, overload
 
+from msgspec import Struct
+
 from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.recording import Event, Recording
 from specchk.conform.contract.values import LASTING, words
-from specchk.deferred import dataclass
 from specchk.ir.program import Program
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,8 +53,7 @@ class ImpossibleEvent(Exception):
     """Raised by a tracing: an earlier event rules this one out; the text gives the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """An action of the spec with plain arguments, any of which may be `ANY`."""
 
     action: str
@@ -63,8 +63,7 @@ class Call:
         return f"{self.action}({', '.join(map(words, self.args))})"
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(Struct, frozen=True):
     """A call that an event may represent repeatedly: at least `least`, at most `most` times."""
 
     call: Call

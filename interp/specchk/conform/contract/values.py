@@ -22,7 +22,8 @@ from collections.abc import Set as AnySet
 from functools import lru_cache
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.nodes import Value
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import show as show_type
@@ -47,8 +48,7 @@ class NotAValue(Exception):
         return NotAValue(self.message, place + self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Some:
+class Some(Struct, frozen=True):
     """An option that is present, for options whose items are options."""
 
     value: Any

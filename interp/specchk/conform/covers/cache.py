@@ -7,7 +7,8 @@ bounds, and the sources of the rooms that compute it.  The program is not read, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from specchk import kept
 from specchk.compile.instantiate import Instance

@@ -14,18 +14,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, fields
-from typing import Any
+from typing import Any, ClassVar
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct
+from msgspec.structs import astuple
+
+from specchk.identity import Identified
 
 MADE_OF_CASES = ("classes", "edges", "lassos")  # kinds of suites; others choose their steps while they run
 # 40 bits: that two of five thousand cases share an id has a chance of one in a hundred thousand.
 ID_DIGITS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class CaseStep:
+class CaseStep(Struct, frozen=True):
     """One step: the action, its arguments as written in the spec, and the intended successor."""
 
     action: str
@@ -37,8 +38,7 @@ class CaseStep:
         return f"{self.action}({', '.join(self.args)}){which}"
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteCase:
+class SuiteCase(Struct, frozen=True):
     """A path, with the positions in `Suite.classes` of the effect classes of its steps.
 
     `start` is which of the spec's initial states (ascending) it starts in.
@@ -58,8 +58,7 @@ class SuiteCase:
         return "; ".join(map(str, self.steps))
 
 
-@dataclass(frozen=True, slots=True)
-class EffectClass:
+class EffectClass(Struct, frozen=True):
     """Equivalent edges: action, branches taken, signs of comparisons, and kinds of changes.
 
     For a probe: the action, and how its guard fails.  `id` is stable like a case's.
@@ -76,8 +75,7 @@ class EffectClass:
         return f"{self.action}: {said}"
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """A disabled instance to be tried after the step `step` of a case.
 
     `of` is the position of its class in `Suite.probe_classes`.
@@ -90,14 +88,14 @@ class Probe:
     of: int
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
+class Suite(Identified, frozen=True):
     """Cases for one model and its bounds, and the reachable classes by which they are measured.
 
     `complete`: whether `states` and `edges` are the whole graph's, so that no class is missing.
     `never` are the positions of classes that the implementation is known never to take (`choices`).
     """
 
+    incidental: ClassVar = frozenset({"key"})
     kind: str
     model: str
     bounds: tuple[tuple[str, str], ...]
@@ -119,7 +117,7 @@ class Suite:
     """The number of cases that end in a loop,"""
     rounds: int = 0
     """and how many times each of these takes it."""
-    key: str = field(default="", compare=False)
+    key: str = ""
     """A name for all that the suite depends on, where it is kept between runs; no part of its JSON."""
 
     @property
@@ -153,7 +151,7 @@ def label_of(model: str, bounds: Sequence[tuple[str, str]]) -> str:
 _ITEMS: tuple[tuple[str, type[EffectClass | Probe]], ...] = (
     ("classes", EffectClass), ("probe_classes", EffectClass), ("probes", Probe),
 )  # fmt: skip
-_PLAIN = tuple(sorted({one.name for one in fields(Suite)} - {"cases", "key", *(name for name, _ in _ITEMS)}))
+_PLAIN = tuple(sorted({*Suite.__struct_fields__} - {"cases", "key", *(name for name, _ in _ITEMS)}))
 
 
 def case_id(label: str, start: int, steps: Sequence[CaseStep]) -> str:

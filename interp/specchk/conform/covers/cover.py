@@ -21,14 +21,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from specchk.conform.covers.cases import MADE_OF_CASES, CaseStep, Probe, Suite, SuiteCase, case_id, label_of
 from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge, Refusal, explore
 from specchk.conform.covers.lassos import ROUNDS, Lasso, classes_of, lassos
 from specchk.conform.covers.suffixes import suffixed
 from specchk.conform.covers.tours import MOST_SEQUENCES, Path, Unfolding, tours, unfold
-from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.meaning.values import show
 
@@ -146,8 +147,7 @@ def _probes(graph: ClassGraph, paths: Sequence[Path]) -> Iterator[Probe]:
                     yield Probe(case, step, name, _shown(graph.program, refusal), number)
 
 
-@dataclass(slots=True)
-class _Tree:
+class _Tree(Struct):
     """Shortest paths to some states, and edges at their ends; `covered` counts the edges of each class."""
 
     graph: ClassGraph

@@ -11,6 +11,7 @@ Not here: the ones that a suite takes (`cover`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from specchk.conform.covers.by_location import Numbers
@@ -23,7 +24,6 @@ from specchk.conform.covers.instances import (
     InstanceSteps,
     Kinds,
 )
-from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties

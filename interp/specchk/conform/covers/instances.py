@@ -11,10 +11,11 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
+from msgspec import Struct, field
+
 from specchk.conform.covers.by_location import KEPT, ByLocation, Numbers, picked
 from specchk.conform.covers.classes import Classifier, Key
 from specchk.conform.covers.locations import Touched
-from specchk.deferred import dataclass, field
 from specchk.ir.nodes import Value
 from specchk.meaning.tracing import Marks
 from specchk.meaning.values import State
@@ -26,8 +27,7 @@ Changes = tuple[tuple[int, int], ...]  # locations, each with the number of its 
 CANDIDATES = 16  # examples kept of each class
 
 
-@dataclass(slots=True)
-class Kinds:
+class Kinds(Struct):
     """Numbers for classes in order of first occurrence, each with its first examples."""
 
     keys: list[Any] = field(default_factory=list)
@@ -61,8 +61,7 @@ class Drawn(NamedTuple):
     classes: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class InstanceSteps:
+class InstanceSteps(Struct):
     """The steps of an instance of an action for some values of its locations.
 
     `ways` has the class of each way to an edge, with the edge's position, and `refusal` the class of its
@@ -90,8 +89,7 @@ class ClassifiedStep(NamedTuple):
 AllSteps = list[InstanceSteps | None]  # of each instance in a state; None where it is undefined
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Traced:
+class _Traced(Struct, frozen=True, eq=False):
     """An instance for some values that it reads: the numbers written by each of its paths.
 
     Which of them are changes, and of which class, also depends on the old values of locations written

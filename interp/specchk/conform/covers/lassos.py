@@ -17,16 +17,16 @@ from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct, field
+
 from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge
 from specchk.conform.covers.tours import Path
-from specchk.deferred import dataclass, field
 from specchk.search.liveness.components import components
 
 ROUNDS = 3  # the second repeats the first; a third follows a round that was already a repetition
 
 
-@dataclass(frozen=True, slots=True)
-class Lasso:
+class Lasso(Struct, frozen=True):
     """A loop, the shortest path to its first state, and the initial state of that path."""
 
     start: int
@@ -38,8 +38,7 @@ class Lasso:
         return self.start, (*self.stem, *self.loop * rounds)
 
 
-@dataclass(slots=True)
-class _Arrows:
+class _Arrows(Struct):
     """The edges of a graph, by the numbers of their states."""
 
     start: array[int] = field(default_factory=lambda: array("Q", [0]))

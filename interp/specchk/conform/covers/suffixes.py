@@ -14,9 +14,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct, field
+
 from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge
 from specchk.conform.covers.tours import Path
-from specchk.deferred import dataclass, field
 
 # Suffixes are added to every gate, so they are a share of it: a fifth of the time, however large the graph.
 LONGEST_SUFFIX = 5
@@ -24,8 +25,7 @@ FEWEST_STEPS = 200
 SHARE = 5  # one step in so many
 
 
-@dataclass(slots=True)
-class _Trodden:
+class _Trodden(Struct):
     """The pairs of classes in succession on paths, and the states on the paths."""
 
     graph: ClassGraph

@@ -19,8 +19,9 @@ from collections import deque
 from collections.abc import Iterator
 from math import inf
 
+from msgspec import Struct, field
+
 from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge
-from specchk.deferred import dataclass, field
 
 LONGEST_TOUR = 200  # so that a failure has a path that can be read
 MOST_SEQUENCES = 1500  # taken beside the classes: the gate is to stay fast
@@ -31,8 +32,7 @@ Path = tuple[int, tuple[ClassifiedEdge, ...]]  # the initial state's number, and
 _Node = tuple[int, tuple[ClassifiedEdge, ...]]
 
 
-@dataclass(slots=True)
-class Unfolding:
+class Unfolding(Struct):
     """The unfolded graph: for each node its edges, each with the next node; `starts` by initial state."""
 
     order: int

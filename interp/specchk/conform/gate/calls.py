@@ -24,9 +24,10 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from msgspec import Struct, field
+
 from specchk.conform.contract.binding import Binding
 from specchk.conform.work.sources import is_theirs
-from specchk.deferred import dataclass, field
 
 REST = ""  # the name of what stands outside of functions, and of what runs outside of actions
 DIGITS = 16
@@ -86,8 +87,7 @@ def _short(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
-@dataclass(slots=True)
-class CallTracer:
+class CallTracer(Struct):
     """Records the code that runs, by action; `within` is the action of the running handler."""
 
     ran: dict[str, set[CodeType]] = field(default_factory=dict)

@@ -20,15 +20,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase, case_id
 from specchk.conform.covers.classes import Classifier
 from specchk.conform.covers.instances import Instances
 from specchk.conform.work import seal
-from specchk.deferred import dataclass, field
 from specchk.ir.program import Program, setting
 from specchk.meaning.initial import initial_states
 from specchk.meaning.tracing import Tracer
@@ -45,16 +46,14 @@ HEAD = """\
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenPath:
+class ChosenPath(Struct, frozen=True):
     """A path from one of the initial states (in ascending order) that the implementation follows."""
 
     steps: tuple[CaseStep, ...]
     start: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """The result of exploring the whole product of one model; `never` has each class's id and description."""
 
     model: str
@@ -65,8 +64,7 @@ class Listed:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+class Choices(Struct, frozen=True):
     """The contents of the file."""
 
     spec: str

@@ -11,8 +11,10 @@ Not here: the file (`choices`), telling it (`choices_report`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from specchk.conform.covers.cases import CaseStep
 from specchk.conform.covers.classes import Classifier, Key
@@ -25,7 +27,6 @@ from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING
 from specchk.conform.replay.suites import SuiteResult, breadth_first
 from specchk.conform.work.forks import each
-from specchk.deferred import dataclass, field
 from specchk.meaning.initial import initial_states
 from specchk.meaning.tracing import Tracer
 from specchk.meaning.values import State
@@ -39,8 +40,7 @@ class NotExplored(Exception):
     """A product ended by a divergence or a budget, which shows nothing about classes never taken."""
 
 
-@dataclass(slots=True)
-class Product:
+class Product(Struct):
     """The behaviour of the implementation: the ids of the classes taken, and paths to the requested ones."""
 
     wanted: frozenset[str]

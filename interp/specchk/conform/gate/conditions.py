@@ -22,18 +22,20 @@ Not here: the definition of a condition (`explore.conditions`), searching for st
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.gate.choices import of_model
 from specchk.conform.gate.lock import ConditionCounts, of_spec, short_name
 from specchk.conform.gate.tiers import Part
 from specchk.conform.work import seal
-from specchk.deferred import dataclass, field
 from specchk.explore.conditions import Condition, Decided
 from specchk.explore.conditions import conditions as conditions_of
 from specchk.explore.fixed import fixed, is_never_true, read_of
+from specchk.identity import Identified
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
@@ -53,22 +55,22 @@ HEAD = """\
 Impossible = Callable[[Program, Collection[tuple[str, str, str]]], Collection[Condition]]
 
 
-@dataclass(frozen=True, slots=True)
-class UndecidedCondition:
+class UndecidedCondition(Identified, frozen=True):
     """A condition that decides in no model, identified by texts only, since line numbers change.
 
     `proved` is why it is impossible for all sizes, `unbounded` in how many models it is for all offsets;
     `bounded` are the other models.
     """
 
+    incidental: ClassVar = frozenset({"reason", "unbounded", "bounded"})
     owner: str
     effect: str
     within: str
     text: str
-    reason: str = field(default="", compare=False)
+    reason: str = ""
     proved: str = ""
-    unbounded: int = field(default=0, compare=False)
-    bounded: tuple[str, ...] = field(default=(), compare=False)
+    unbounded: int = 0
+    bounded: tuple[str, ...] = ()
 
     @property
     def is_impossible(self) -> bool:
@@ -76,8 +78,7 @@ class UndecidedCondition:
         return bool(self.proved) or (self.unbounded > 0 and not self.bounded)
 
 
-@dataclass(frozen=True, slots=True)
-class GateConditions:
+class GateConditions(Struct, frozen=True):
     """The contents of the file."""
 
     spec: str

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk import kept
 from specchk.compile.instantiate import Instance
@@ -30,7 +32,6 @@ from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.spec_side import SpecSide
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.programs import whole_instance
-from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
@@ -41,8 +42,7 @@ Instances = Mapping[tuple[str, Bounds], Instance]  # by model and bounds
 Sides = dict[int, SpecSide]  # by the program's identity
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
+class Tried(Struct, frozen=True):
     """A control that was run: `told` is its divergence in one line, empty if there was none."""
 
     name: str
@@ -50,8 +50,7 @@ class Tried:
     told: str
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(Struct, frozen=True):
     """A control to be run: its number in the binding's `controls`, its program, and the loader of its cases.
 
     `key` is a name for all that the cases depend on; without one it is not kept which of them caught it.
@@ -63,8 +62,7 @@ class Trial:
     key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Trials:
+class Trials(Struct, frozen=True):
     """A `crews.Job` that runs controls."""
 
     def begin(self, cls: Any, folder: Path) -> Callable[[Trial], Tried]:

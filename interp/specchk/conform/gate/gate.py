@@ -10,9 +10,11 @@ Not here: running suites (`tiers`), telling the outcome (`gate_report`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.contract.binding import Binding
 from specchk.conform.gate import lock
@@ -22,12 +24,10 @@ from specchk.conform.gate.tiers import Part, SuiteBudget
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.sources import files_of, fingerprint
-from specchk.deferred import dataclass
 from specchk.lang.frontend import CheckedSpec
 
 
-@dataclass(frozen=True, slots=True)
-class BoundSpec:
+class BoundSpec(Struct, frozen=True):
     """The parts of a comparison: the binding's file and class, and the spec."""
 
     path: Path
@@ -35,8 +35,7 @@ class BoundSpec:
     checked: CheckedSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """The results of the controls and of the comparison with the lock.
 
     `vacuous` is why the gate may be blind.  `below` and `above` are the numbers that differ from the

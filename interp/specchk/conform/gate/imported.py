@@ -13,17 +13,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from msgspec import Struct
+
 from specchk.conform.contract.load import load_binding
 from specchk.conform.gate.calls import ELSEWHERE, CallTracer, Function
 from specchk.conform.gate.lasting import Values, lasting_values
-from specchk.deferred import dataclass
 from specchk.kept import replace
 
 _PROGRAM = "from specchk.conform.gate.imported import note_import; note_import()"
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """The functions run by an import, and the values that exist after it."""
 
     calls: frozenset[Function]

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+
 from specchk.conform.work import seal
-from specchk.deferred import dataclass, field
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax.canonical import canonical
@@ -42,8 +42,7 @@ HEAD = """\
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(Struct, frozen=True):
     """The figures of one suite: the spec's graph, its classes, and the covered ones.
 
     Not how many cases there are: fewer that cover as much are better.  `never` are the classes that the
@@ -60,8 +59,7 @@ class Numbers:
     never: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Kills:
+class Kills(Struct, frozen=True):
     """Mutants of one kind: their number, the number killed, and a digest of all names.
 
     `names` is empty in a lock from before they were kept.
@@ -75,8 +73,7 @@ class Kills:
         return f"{self.killed} of {self.all}"
 
 
-@dataclass(frozen=True, slots=True)
-class LayerKills:
+class LayerKills(Struct, frozen=True):
     """Mutants of one kind killed by each layer of the checks, as if it were the only one.
 
     `sampled` of `all` were run, drawn by `seed`; `names` is a digest of their names.  `killed` has also
@@ -101,8 +98,7 @@ class LayerKills:
         return f"{self.killed[layer]} of {self.sampled}{only}"
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionCounts:
+class ConditionCounts(Struct, frozen=True):
     """The number of conditions not fixed by the models of a gate, and of those that decide in none.
 
     `possible`: of these, how many are not shown to be impossible; None in a lock that was written before.
@@ -130,8 +126,7 @@ class ConditionCounts:
         return is_fewer or self.possible > lock.possible
 
 
-@dataclass(frozen=True, slots=True)
-class Lock:
+class Lock(Struct, frozen=True):
     """The contents of the file."""
 
     binding: str
@@ -147,8 +142,7 @@ class Lock:
     conditions: ConditionCounts | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
+class Lowered(Struct, frozen=True):
     """A figure in which a gate is below its lock."""
 
     place: str
@@ -240,7 +234,7 @@ def _fewer_decided(lock: ConditionCounts | None, current: ConditionCounts | None
         )
 
 
-_KEYS = tuple(key.name for key in fields(Numbers) if key.name != "suite")
+_KEYS = tuple(key for key in Numbers.__struct_fields__ if key != "suite")
 
 
 def of_spec(checked: CheckedSpec) -> tuple[str, dict[str, str]]:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase
 from specchk.conform.gate.tiers import Part, SuiteBudget, cases_of, run_whole
@@ -24,15 +26,13 @@ from specchk.conform.replay.runner import PASSING, Done, Runner, merged, run_sli
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.forks import each
-from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.processes import cores
 
 PER_HAND = 4  # shares for each hand: enough that none waits long for the last
 
 
-@dataclass(frozen=True, slots=True)
-class Lot:
+class Lot(Struct, frozen=True):
     """A suite to be sent: its kind, and its cases if it consists of cases."""
 
     program: Program
@@ -41,16 +41,14 @@ class Lot:
     cases: Sequence[SuiteCase]
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """The cases of a lot at some positions, or all of a lot that does not consist of cases."""
 
     lot: int
     positions: range | None
 
 
-@dataclass(frozen=True, slots=True)
-class ShareResult:
+class ShareResult(Struct, frozen=True):
     """The result of a share: of a slice, or of a whole suite."""
 
     lot: int
@@ -59,8 +57,7 @@ class ShareResult:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Suites:
+class Suites(Struct, frozen=True):
     """A `crews.Job`: lots, packed separately, so that a worker unpacks only the lots that it needs."""
 
     lots: tuple[bytes, ...]

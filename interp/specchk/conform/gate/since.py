@@ -22,12 +22,13 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from specchk import kept
 from specchk.conform.covers.cases import Suite, SuiteCase
 from specchk.conform.gate.calls import LASTING, REST, Function, Texts, actions_of, texts
 from specchk.conform.work.installed import installed
 from specchk.conform.work.sources import shown
-from specchk.deferred import dataclass
 
 # `choices.lock` is harmless although it adds cases to suites: the name of the map depends on the cases
 # (`since_run._about`), so with other cases there is no map, and all of them run.
@@ -40,16 +41,14 @@ class NoRevision(Exception):
     """A revision unknown to git, or a folder outside a repository."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallMap:
+class CallMap(Struct, frozen=True):
     """The record of a whole run: the functions that each action ran, and all texts at that time."""
 
     calls: Mapping[str, tuple[Function, ...]]
     texts: Texts
 
 
-@dataclass(frozen=True, slots=True)
-class SincePlan:
+class SincePlan(Struct, frozen=True):
     """The actions that a change affects; None for all, with the `reason`."""
 
     actions: frozenset[str] | None
@@ -108,8 +107,7 @@ def concerned(suite: Suite, actions: frozenset[str]) -> list[SuiteCase]:
             if number in probing or any(step.action in actions for step in case.steps)]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(Struct, frozen=True):
     """A revision of the repository that contains a folder."""
 
     folder: Path

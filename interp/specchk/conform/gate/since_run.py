@@ -8,10 +8,12 @@ run no function that has changed, and with all that can be probed on its way it 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase
 from specchk.conform.gate.calls import LASTING, REST, CallTracer, Function, attributed, texts
@@ -35,7 +37,6 @@ from specchk.conform.replay.runner import PASSING, Runner, run_suite
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.forks import each
 from specchk.conform.work.sources import files_of, shown
-from specchk.deferred import dataclass
 from specchk.processes import cores
 
 ELSEWHERE = "the implementation is a process, whose calls are not recorded"
@@ -43,8 +44,7 @@ T = TypeVar("T")
 Calls = Mapping[str, frozenset[Function]]
 
 
-@dataclass(frozen=True, slots=True)
-class Since:
+class Since(Struct, frozen=True):
     """A run of the cases that a change affects: `results` of the parts, of `ran` of `all` cases."""
 
     plan: SincePlan
@@ -54,8 +54,7 @@ class Since:
     all: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Code:
+class _Code(Struct, frozen=True):
     """The implementation's files, by displayed path."""
 
     folder: Path
@@ -178,8 +177,7 @@ def audit(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, plan: Si
     return tuple(line for lines in each(tasks, cores(), PASSING) for line in lines)
 
 
-@dataclass(frozen=True, slots=True)
-class _Audit:
+class _Audit(Struct, frozen=True):
     """The audit of one part: a line for each error of a plan with the affected `actions`."""
 
     bound: BoundSpec

@@ -11,9 +11,11 @@ parallel.  A suite that a budget has cut is never reported as conforming.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.binding import At, Binding
@@ -29,7 +31,6 @@ from specchk.conform.replay.runner import PASSING, run_suite
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.work.forks import each
 from specchk.conform.work.programs import whole_instance
-from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 from specchk.processes import cores
@@ -44,8 +45,7 @@ SMOKE_WALKS = SuiteWalks(0, 10, 30)
 WALKS = SuiteWalks(0, 100, 50)
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteBudget:
+class SuiteBudget(Struct, frozen=True):
     """The limits of a part.
 
     States of the graph, steps of a sample, how to walk, sequences of edges, rounds of loops.
@@ -65,8 +65,7 @@ BUDGETS: Mapping[str, SuiteBudget] = MappingProxyType({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One suite of a tier, on a program and a binding of its own.
 
     `listed` are the choices that the implementation is known to make there.

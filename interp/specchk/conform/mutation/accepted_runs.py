@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from specchk.conform.behaviour.accepted import NAME, BadAccepted, read
 from specchk.conform.behaviour.running import taken
 from specchk.conform.behaviour.symbols import Symbols
@@ -19,11 +21,9 @@ from specchk.conform.contract.behaviours import Run
 from specchk.conform.contract.load import NoBinding, load_behaviours
 from specchk.conform.mutation.members import Bench, Reporter
 from specchk.conform.mutation.patches import forget
-from specchk.deferred import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedRuns:
+class AcceptedRuns(Struct, frozen=True):
     """The runs of the behaviours in `file`, a path from the main binding's folder."""
 
     name: str

@@ -27,6 +27,8 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any, Protocol
 
+from msgspec import Struct, field
+
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.binding import At, Binding, BindingError
 from specchk.conform.contract.failures import LEAVING, is_implementations
@@ -45,7 +47,6 @@ from specchk.conform.replay.runner import Runner
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.work.effort import ENDLESS, TooMuch, WorkMeter
 from specchk.conform.work.programs import whole_instance
-from specchk.deferred import dataclass, field
 from specchk.lang.frontend import CheckedSpec
 
 # Walks that are one test: few, so that a kill is soon repeated, and more than one, since a test has its cost.
@@ -53,8 +54,7 @@ PER_TEST = 5
 WALKS = SuiteWalks(5, 100, 50)
 
 
-@dataclass(frozen=True, slots=True)
-class Kill:
+class Kill(Struct, frozen=True):
     """A test that failed under a mutant: its member, its failure, and the seconds it took.
 
     `is_endless`: it was stopped, since it did more work than any test of its member should.  `layer` is the
@@ -69,8 +69,7 @@ class Kill:
     layer: str = ""
 
 
-@dataclass(slots=True)
-class Reporter:
+class Reporter(Struct):
     """Receives the outcomes of tests; `ask` and `tell` return whether more are needed."""
 
     enough: int  # failures of different tests, in each layer; 0: all of them
@@ -127,8 +126,7 @@ class Reporter:
                 self.is_endless = self.meter.is_over
 
 
-@dataclass(slots=True)
-class Bench:
+class Bench(Struct):
     """Data that do not depend on mutants, computed once: the programs of a spec and their suites."""
 
     folder: Path
@@ -168,8 +166,7 @@ class Bench:
         return binding_in(load(self.folder / (file or self.main)))
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteMember:
+class SuiteMember(Struct, frozen=True):
     """A suite on a model."""
 
     name: str
@@ -223,8 +220,7 @@ class SuiteMember:
                 return
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """Another check of the implementation; `about` are the modules that it runs."""
 
     name: str

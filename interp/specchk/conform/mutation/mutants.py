@@ -24,8 +24,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.conform.mutation.patches import Patch, patched, source_of
-from specchk.deferred import dataclass
 
 _TEXTS = ("id", "flaw", "story", "shown", "equivalent")
 _PATCH = ("module", "old", "new")
@@ -35,8 +36,7 @@ class MutantError(Exception):
     """A file of mutants that cannot be used; the text names the mutant and the error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
+class Mutant(Struct, frozen=True):
     """One flaw; `equivalent` is the argument that it has no effect."""
 
     id: str

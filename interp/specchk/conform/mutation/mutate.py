@@ -23,8 +23,11 @@ import fnmatch
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from specchk import kept
 from specchk.conform.contract.failures import LEAVING
@@ -57,7 +60,6 @@ from specchk.conform.work.effort import TooMuch
 from specchk.conform.work.installed import installed
 from specchk.conform.work.pool import Ended, Say, Task, run_all
 from specchk.conform.work.sources import is_theirs
-from specchk.deferred import dataclass, field
 from specchk.processes import cores
 
 T = TypeVar("T")
@@ -71,8 +73,7 @@ LEAST_WORK = 1 << 20  # loops and calls that every test may do
 UNMEASURED = 1 << 27  # the same, if the unchanged implementation was not measured
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """The settings of a campaign: sufficient failing tests, members, and amounts of work.
 
     `seconds` are for hangs: a process is stopped after them.  `work` is the permitted work of a test, in
@@ -92,8 +93,7 @@ def _nothing(_: object) -> None:
     """Ignore an outcome."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A subject of some members: a mutant, or in the survey the unchanged implementation."""
 
     mutant: Mutant
@@ -101,8 +101,7 @@ class Subject:
     work: tuple[tuple[str, int], ...] = ()  # that a test of each member may do
 
 
-@dataclass(frozen=True, slots=True)
-class Records(Generic[T]):
+class Records(Struct, Generic[T], frozen=True):
     """How results of subjects are read from the cache, computed and kept; `done` receives each."""
 
     read: Callable[[str, Subject], T | None]

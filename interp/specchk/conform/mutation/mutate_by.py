@@ -10,9 +10,11 @@ Invariant: the caches of a campaign stay with the caller.  Not here: the campaig
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.contract.binding import Binding
 from specchk.conform.covers.cases import Suite
@@ -24,14 +26,12 @@ from specchk.conform.work.crews import Crew
 from specchk.conform.work.kit import Kit, kit_of
 from specchk.conform.work.pool import Ended, run_all
 from specchk.conform.work.sources import shown
-from specchk.deferred import dataclass
 from specchk.lang.frontend import check
 
 WAVE = 4  # pieces for each worker between two checks of the results
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(Struct, frozen=True):
     """A `crews.Job` that runs a campaign's members against mutants.
 
     `main` is the binding's path from `base`, where the files come from; `mutants` is their folder's path
@@ -86,8 +86,7 @@ def kit_for(bench: Bench, mutants: Path, cls: type[Binding[Any]]) -> Kit:
     return kit_of(bench.folder / bench.main, cls, bench.checked, more)
 
 
-@dataclass(frozen=True, slots=True)
-class ByCrew:
+class ByCrew(Struct, frozen=True):
     """Runs a campaign's mutants by a crew; a value for `MutationCampaign.by`."""
 
     crew: Crew

@@ -20,9 +20,10 @@ import hashlib
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from specchk.conform.mutation.mutants import Mutant, MutantError
 from specchk.conform.mutation.patches import Patch, source_of

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import NoBinding, load_binding
@@ -25,14 +27,12 @@ from specchk.conform.mutation.accepted_runs import AcceptedRuns
 from specchk.conform.mutation.members import Bench, Member, Reporter, failure_of
 from specchk.conform.mutation.patches import forget
 from specchk.conform.replay.replay import Replayer
-from specchk.deferred import dataclass
 from specchk.lang.frontend import check
 
 BUDGET = BUDGETS["gate"]
 
 
-@dataclass(frozen=True, slots=True)
-class OtherGate:
+class OtherGate(Struct, frozen=True):
     """The gate of the binding in `file`, a path from the main binding's folder."""
 
     name: str

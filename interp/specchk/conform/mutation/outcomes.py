@@ -14,15 +14,15 @@ Nothing here depends on how fast a machine is, but `unfinished`: then there is n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
+
+from msgspec import Struct, field, to_builtins
 
 from specchk import kept
 from specchk.conform.mutation.members import Kill
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.reach import Lines
 from specchk.conform.work.pool import DONE, LATE, Ended
-from specchk.deferred import dataclass, field
 
 KILLED, WEAK, ENDLESS = "killed", "weak", "endless"
 SURVIVED, UNFINISHED = "survived", "unfinished"
@@ -30,8 +30,7 @@ EQUIVALENT, WRONGLY = "equivalent", "wrongly"
 GOOD = frozenset({KILLED, ENDLESS})  # what counts as killed
 
 
-@dataclass(frozen=True, slots=True)
-class MutantOutcome:
+class MutantOutcome(Struct, frozen=True):
     """The outcome of a mutant; `asked` are the members that ran, `tests` the number of their tests."""
 
     mutant: Mutant
@@ -68,8 +67,7 @@ class MutantOutcome:
         return WEAK if self.kills else SURVIVED
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(Struct, frozen=True):
     """The unchanged implementation: the tests that it passed, the lines that each member runs, and its work.
 
     `work` is the most that one test of a member did.
@@ -147,7 +145,7 @@ def write_outcome(key: str, outcome: MutantOutcome) -> None:
     """Store an outcome, unless it is none."""
     if outcome.how == DONE:
         # A stopped mutant depends on the speed of this machine; it is not kept.
-        kills = [asdict(kill) for kill in outcome.kills]
+        kills = [to_builtins(kill) for kill in outcome.kills]
         known = {"kills": kills, "asked": outcome.asked, "tests": outcome.tests, "seconds": outcome.seconds}
         kept.write_json(_place(key), known)
 

@@ -17,19 +17,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from msgspec import Struct, to_builtins
+
 from specchk.conform.work.effort import TICK, WorkMeter, counted
-from specchk.deferred import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """In the source of a module, `new` instead of `old`; `at` is the place, in characters."""
 
     module: str
@@ -68,8 +67,7 @@ def _place(patch: Patch) -> int:
     return -1 if patch.at is None else patch.at
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """The packages whose work a meter counts, by their top-level names."""
 
     packages: frozenset[str]
@@ -195,7 +193,7 @@ def source_of(module: str) -> Path:
 
 def as_json(patches: Iterable[Patch]) -> list[dict[str, object]]:
     """Patches as plain data."""
-    return [asdict(patch) for patch in patches]
+    return [to_builtins(patch) for patch in patches]
 
 
 def from_json(tables: Iterable[Mapping[str, Any]]) -> tuple[Patch, ...]:

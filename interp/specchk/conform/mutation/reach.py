@@ -22,15 +22,15 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from msgspec import Struct, field
+
 from specchk.conform.mutation.patches import Patch, source_of
-from specchk.deferred import dataclass, field
 
 PATIENCE = 3_000
 Lines = dict[str, frozenset[int]]  # by module
 
 
-@dataclass(slots=True)
-class _Function:
+class _Function(Struct):
     """A function's code, with the lines that were run and those that were not."""
 
     code: CodeType
@@ -58,8 +58,7 @@ class _Function:
         return self
 
 
-@dataclass(slots=True)
-class LineTracer:
+class LineTracer(Struct):
     """Records lines of the files of some packages, by file name."""
 
     names: Mapping[str, str]  # file -> module

@@ -15,6 +15,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
+
 from specchk.conform.contract.load import only_class
 from specchk.conform.contract.recording import BadRecording, Recording, parse
 from specchk.conform.contract.tracing import Tracing
@@ -22,12 +24,10 @@ from specchk.conform.mutation.members import Bench, Reporter, load
 from specchk.conform.recordings.validate import Validator
 from specchk.conform.work.effort import TooMuch
 from specchk.conform.work.programs import steps_instance
-from specchk.deferred import dataclass
 from specchk.lang.frontend import check
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """Runs that are recorded, and explained by the spec of a tracing; `file` contains the tracing."""
 
     name: str

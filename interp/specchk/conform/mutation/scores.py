@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
+from msgspec import Struct, field
+
 from specchk.conform.mutation.mutants import diff
 from specchk.conform.mutation.outcomes import (
     ENDLESS,
@@ -25,13 +27,11 @@ from specchk.conform.mutation.outcomes import (
     Baseline,
     MutantOutcome,
 )
-from specchk.deferred import dataclass, field
 
 CURATED, GENERATED, HARNESS = "curated", "generated", "harness"
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """The share of mutants to be killed, and the number of tests that must kill each."""
 
     share: float
@@ -45,24 +45,21 @@ REQUIRED = MappingProxyType({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(Struct, frozen=True):
     """The layers of a campaign by layers, and groups of layers counted together; empty for others."""
 
     names: tuple[str, ...] = ()
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """A sample of `all` mutants, drawn with `seed`."""
 
     all: int
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """A campaign's outcomes, and the required score."""
 
     kind: str

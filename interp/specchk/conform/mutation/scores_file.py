@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.conform.gate.lock import Kills, LayerKills, digest_of
 from specchk.conform.mutation.outcomes import EQUIVALENT, GOOD, UNFINISHED
 from specchk.conform.mutation.scores import by_layer
-from specchk.deferred import dataclass
 
 SCHEMA = "specchk.mutation/1"
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreRow:
+class ScoreRow(Struct, frozen=True):
     """One mutant: its kind, name and flaw, the verdict, and the number of tests that killed it."""
 
     kind: str
@@ -26,8 +26,7 @@ class ScoreRow:
     kills: int
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(Struct, frozen=True):
     """The contents of some files: the scores by kind, those of campaigns by layers, and every mutant."""
 
     kills: Mapping[str, Kills]

@@ -10,8 +10,10 @@ Invariant: each recording is in the tally once, with a verdict or with the reaso
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from time import perf_counter
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.campaign import Campaign, all_contradicted, concluded, to_contradict
@@ -27,7 +29,6 @@ from specchk.conform.recordings.pieces import (
 )
 from specchk.conform.recordings.result import Tally
 from specchk.conform.work.crews import Crew, LostWork
-from specchk.deferred import dataclass
 from specchk.lang.frontend import CheckedSpec
 
 MOST_ENTRIES = 64  # of a piece: the work that is repeated when a process is lost
@@ -37,8 +38,7 @@ LEAST_WAVE = 256
 ATTEMPTS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class CrewExplainer:
+class CrewExplainer(Struct, frozen=True):
     """Explains recordings that a crew can read; `write` stores tables, if there are any."""
 
     cls: type[Tracing]

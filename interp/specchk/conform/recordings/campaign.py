@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from time import perf_counter
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.contract.recording import read_bytes
 from specchk.conform.contract.tracing import Tracing
@@ -34,7 +36,6 @@ from specchk.conform.recordings.explainer import CampaignOptions, RecordingExpla
 from specchk.conform.recordings.result import Firsts, RecordingResult, Tally, tally_of
 from specchk.conform.work.claims import Claims
 from specchk.conform.work.forks import each
-from specchk.deferred import dataclass
 from specchk.lang.frontend import CheckedSpec
 
 # Not 1: some corrupted copies are behaviours of the spec as well (`corrupt`).
@@ -43,8 +44,7 @@ POWER = 0.95
 MOST_MEAN, MOST_AT_ONCE = 8.0, 512
 
 
-@dataclass(frozen=True, slots=True)
-class Campaign:
+class Campaign(Struct, frozen=True):
     """The tally of all recordings, and the reasons why they prove nothing, if so.
 
     `results` are those of each recording, in order; a campaign that is done elsewhere has none.

@@ -28,19 +28,19 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.conform.contract.recording import Recording
 from specchk.conform.contract.tracing import ImpossibleEvent, Meaning, Tracing
 from specchk.conform.contract.values import words
 from specchk.conform.recordings.validate import Haste, TooMany, Validator
-from specchk.deferred import dataclass
 from specchk.meaning.values import State
 
 MOST_OPEN = 256  # candidates at once
 MOST_FOLLOWED = 20_000  # candidates of all searches for one recording: some seconds
 
 
-@dataclass(frozen=True, slots=True)
-class NeededLine:
+class NeededLine(Struct, frozen=True):
     """A line of a contradiction: whether its step is needed, and which fields' recorded values are."""
 
     number: int
@@ -49,8 +49,7 @@ class NeededLine:
     fields: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
+class Contradiction(Struct, frozen=True):
     """Lines that no behaviour explains together, after the first `given` lines as recorded."""
 
     lines: tuple[NeededLine, ...]

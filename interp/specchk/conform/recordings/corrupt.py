@@ -15,18 +15,18 @@ rejected copies is a measure, for which a campaign has a minimum, and not a law 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from specchk.conform.contract.recording import Event, Recording, renumbered
-from specchk.deferred import dataclass
 
 KINDS = ("flip", "drop", "swap", "duplicate")
 
 
-@dataclass(frozen=True, slots=True)
-class SpoiledCopy:
+class SpoiledCopy(Struct, frozen=True):
     """A copy with one planted error, and its description."""
 
     what: str

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from specchk.conform.contract.recording import BadRecording, Recording, header_of
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.explainer import constants_of
-from specchk.deferred import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Dealt:
+class Dealt(Struct, frozen=True):
     """The numbers of recordings: a share for each process, and a rest that all processes then share."""
 
     shares: tuple[tuple[int, ...], ...]

@@ -8,6 +8,8 @@ from operator import itemgetter
 from random import Random
 from time import perf_counter
 
+from msgspec import Struct
+
 from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.recording import BadRecording, Recording, decode
 from specchk.conform.contract.tracing import Tracing
@@ -17,15 +19,13 @@ from specchk.conform.recordings.explanation import told
 from specchk.conform.recordings.result import Copy, RecordingResult
 from specchk.conform.recordings.validate import Explained, Validator
 from specchk.conform.work.programs import steps_instance
-from specchk.deferred import dataclass
 from specchk.lang.frontend import CheckedSpec
 from specchk.meaning.undefined import Undefined
 
 MOST_CONTRADICTIONS = 3  # each may take seconds, and a reader begins with the first
 
 
-@dataclass(frozen=True, slots=True)
-class CampaignOptions:
+class CampaignOptions(Struct, frozen=True):
     """Settings of a campaign: `power` corrupts accepted recordings, `partial` accepts a few of many.
 
     Of so many blocked recordings, the first ones, the smallest contradiction is searched for.

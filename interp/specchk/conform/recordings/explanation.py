@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
+
+from msgspec import Struct, to_builtins
 
 from specchk.conform.contract.recording import Event, Recording
 from specchk.conform.contract.tracing import Meaning
 from specchk.conform.recordings.contradiction import Contradiction
 from specchk.conform.recordings.nearmiss import NearMiss, instead, near_misses
 from specchk.conform.recordings.validate import Blocked, Validator
-from specchk.deferred import dataclass
 from specchk.explore.view import ABSENT, Viewer
 from specchk.ir.nodes import Value
 from specchk.ir.types import Map, Type
@@ -22,8 +22,7 @@ from specchk.meaning.values import State, show
 LAST = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """The reason why a recording is not a behaviour of the spec, as plain values.
 
     `before` are the last explained events, with what each of them changed.  `contradiction` is None where it
@@ -112,7 +111,7 @@ def _miss(miss: NearMiss) -> dict[str, Any]:
         {"text": guard.text, "where": guard.span.where, "values": dict((*guard.bindings, *guard.values))}
         for guard in miss.guards
     ]
-    return {"step": miss.call, "guards": guards, "fields": list(map(asdict, miss.differs))}
+    return {"step": miss.call, "guards": guards, "fields": list(map(to_builtins, miss.differs))}
 
 
 def render(name: str, events: int, explanation: Explanation) -> str:

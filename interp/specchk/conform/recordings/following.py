@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from time import monotonic
+
+from msgspec.structs import replace
 
 from specchk.conform.recordings.by_crew import CrewExplainer
 from specchk.conform.recordings.pieces import Piece, PieceAnswer, PlacedRecording

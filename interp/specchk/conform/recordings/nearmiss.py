@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.conform.contract.tracing import ImpossibleEvent, Repeated, Seen, TracedStep
 from specchk.conform.contract.values import words
 from specchk.conform.recordings.validate import Blocked, Validator
-from specchk.deferred import dataclass
 from specchk.meaning.explain import Blame, false_guards
 from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, show
@@ -26,8 +27,7 @@ from specchk.search.verdict import Step
 MOST = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Differs:
+class Differs(Struct, frozen=True):
     """A field: its values in the recording and in the spec."""
 
     field: str
@@ -36,8 +36,7 @@ class Differs:
     spec: str
 
 
-@dataclass(frozen=True, slots=True)
-class NearMiss:
+class NearMiss(Struct, frozen=True):
     """One reason why one candidate could not take the event: a guard is false, or fields differ."""
 
     call: str

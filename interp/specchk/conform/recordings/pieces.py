@@ -12,10 +12,12 @@ Not here: which pieces there are, and what becomes of one that is lost (`by_crew
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.contract.recording import BadRecording, Unfinished, decode
 from specchk.conform.recordings.collector import WorkerCollector
@@ -23,7 +25,6 @@ from specchk.conform.recordings.contradiction import Contradiction
 from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer
 from specchk.conform.recordings.result import RecordingResult, Tally
 from specchk.conform.recordings.rows import Row, rows_of
-from specchk.deferred import dataclass
 from specchk.lang.frontend import check
 
 # The bytes at a place; None, unread, where there are as many as before.  Raises `OSError`.
@@ -32,8 +33,7 @@ Read = Callable[[str, int], bytes | None]
 Write = Callable[[str, Mapping[str, Sequence[Row]]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedRecording:
+class PlacedRecording(Struct, frozen=True):
     """A recording by its number among all, and its place.
 
     `lost` is why it has no verdict, where that is known.  While it `may_grow`, a recording without its end
@@ -53,16 +53,14 @@ class PlacedRecording:
         return unquote(name) if "://" in self.place else name
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Some recordings, and the name of their table parts, unique to this piece."""
 
     name: str
     entries: tuple[PlacedRecording, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PieceAnswer:
+class PieceAnswer(Struct, frozen=True):
     """The results of a piece: all of its recordings, and those that may still grow, outside the tally."""
 
     tally: Tally
@@ -70,8 +68,7 @@ class PieceAnswer:
     unfinished: tuple[PlacedRecording, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Explaining:
+class Explaining(Struct, frozen=True):
     """A `crews.Job` that explains recordings; `spec` is the path of its file where the campaign began."""
 
     wanted: CampaignOptions
@@ -133,8 +130,7 @@ class Explaining:
             return RecordingResult(entry.name, bad=str(error))
 
 
-@dataclass(frozen=True, slots=True)
-class Contradicting:
+class Contradicting(Struct, frozen=True):
     """A `crews.Job` that finds the smallest contradiction of a recording that is blocked at an event."""
 
     wanted: CampaignOptions

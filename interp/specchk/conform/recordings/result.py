@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from specchk.conform.recordings.explanation import Explanation
-from specchk.deferred import dataclass, field
 
 MOST_KEPT = 100
 T = TypeVar("T")
@@ -23,8 +24,7 @@ _ADDED = ("recordings", "accepted", "events", "consumed", "total", "silent", "ac
 _FIRSTS = ("blocked", "bad", "idle", "missed")
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """A corrupted copy, and whether it was rejected."""
 
     kind: str
@@ -32,8 +32,7 @@ class Copy:
     rejected: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingResult:
+class RecordingResult(Struct, frozen=True):
     """The result of one recording."""
 
     name: str
@@ -57,8 +56,7 @@ class RecordingResult:
         return not self.bad and self.blocked is None
 
 
-@dataclass(frozen=True, slots=True)
-class Missed:
+class Missed(Struct, frozen=True):
     """A corrupted copy that was nevertheless explained."""
 
     recording: str
@@ -66,8 +64,7 @@ class Missed:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class Firsts(Generic[T]):
+class Firsts(Struct, Generic[T], frozen=True):
     """The number of some items, and the first ones, by the numbers of their recordings."""
 
     count: int = 0
@@ -90,8 +87,7 @@ class Firsts(Generic[T]):
         return self.count - len(self.kept)
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Struct, frozen=True):
     """The counts over many recordings.
 
     `copies` counts by kind and whether the copy was rejected.  Of the values of a field two are kept: whether

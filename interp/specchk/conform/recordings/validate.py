@@ -26,6 +26,8 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from msgspec import Struct, field
+
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.recording import Event, Recording
 from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Meaning, Tracing
@@ -33,7 +35,6 @@ from specchk.conform.recordings.events.called import CalledInstances, Instances,
 from specchk.conform.recordings.events.fields import Fields, ShownTogether
 from specchk.conform.recordings.events.reading import EventReader, ReadEvent
 from specchk.conform.recordings.events.steps import NamedSteps
-from specchk.deferred import dataclass, field
 from specchk.ir.types import Map
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Stepper
@@ -54,8 +55,7 @@ class Haste(Enum):
     EAGER = "eager"
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(Struct, frozen=True):
     """The point at which a recording ceases to be a behaviour: the event, and the candidates before it."""
 
     number: int
@@ -65,8 +65,7 @@ class Blocked:
     reason: str = ""
 
 
-@dataclass(slots=True)
-class Explained:
+class Explained(Struct):
     """The explained part of a recording, and its certainty: sizes of the candidate sets, silent steps.
 
     `acted` counts the events that no explanation treats as no step at all.  `is_idle` is whether silent
@@ -92,8 +91,7 @@ class TakenEvent(NamedTuple):
     tried: tuple[State, ...]
 
 
-@dataclass(slots=True)
-class Trail:
+class Trail(Struct):
     """Results of one search kept for the next: the candidates around each event."""
 
     around: list[tuple[tuple[State, ...], tuple[State, ...]]] = field(default_factory=list)

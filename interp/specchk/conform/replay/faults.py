@@ -13,8 +13,9 @@ States are explored breadth first, as by `product`; at most `limit` of them are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from specchk.conform.contract.binding import BindingError, Interruption, Mistake
 from specchk.conform.replay.place import Diverged, Divergence, Found, Place

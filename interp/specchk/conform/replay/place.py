@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, Generic, TypeVar
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.ir.nodes import Value
 from specchk.meaning.values import State
 from specchk.search.verdict import Step, Trace
@@ -23,8 +23,7 @@ S = TypeVar("S")
 Found = tuple[Value | None, ...]  # a projected state; None where a variable is unobserved
 
 
-@dataclass(slots=True)
-class ReplayTally:
+class ReplayTally(Struct):
     """Counts by action: steps taken, probes refused, and probes not applicable.
 
     `compared` and `reopened` count states that were compared, and systems that were reopened.
@@ -42,12 +41,11 @@ class ReplayTally:
 
     def add(self, other: ReplayTally) -> None:
         """Add the counts of another worker."""
-        for count in fields(self):
-            setattr(self, count.name, getattr(self, count.name) + getattr(other, count.name))
+        for count in self.__struct_fields__:
+            setattr(self, count, getattr(self, count) + getattr(other, count))
 
 
-@dataclass(frozen=True, slots=True)
-class Place(Generic[S]):
+class Place(Struct, Generic[S], frozen=True):
     """A state reached by both, the saved system there, and the path to it."""
 
     state: State
@@ -75,8 +73,7 @@ class Place(Generic[S]):
         return tuple(reversed(ways))
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
+class Divergence(Struct, frozen=True):
     """The point at which spec and implementation diverge.
 
     `kind`: `initial` (another initial state), `refused` (an enabled step), `accepted` (a disabled

@@ -16,10 +16,11 @@ observed variables; a saved system is checked again before and after it is used,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
+
+from msgspec.structs import replace
 
 from specchk.conform.contract.binding import (  # fmt: skip
     Accepted,

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from time import perf_counter
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase
@@ -24,7 +26,6 @@ from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.spec_side import ActionCall
 from specchk.conform.replay.suites import Coverage, SuiteResult, why_vacuous
 from specchk.conform.work.forks import each
-from specchk.deferred import dataclass, field
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.undefined import Faulty, Undefined
@@ -43,16 +44,14 @@ class StaleCase(Exception):
 PASSING = (BindingError, Faulty, NoAnswer, Undefined, StaleCase)
 
 
-@dataclass(frozen=True, slots=True)
-class CaseResult:
+class CaseResult(Struct, frozen=True):
     """The result of a case; `taken` is less than its steps if the implementation chose otherwise."""
 
     divergence: Divergence | None
     taken: int
 
 
-@dataclass(slots=True)
-class Done:
+class Done(Struct):
     """The results of a runner."""
 
     cases: int = 0

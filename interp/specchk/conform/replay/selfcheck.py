@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.binding import (
     Accepted,
@@ -33,7 +35,6 @@ from specchk.conform.covers.cases import Suite, SuiteCase
 from specchk.conform.replay.place import Place
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import after_step, run_suite
-from specchk.deferred import dataclass
 
 Handler = Callable[..., Any]
 Plain = Mapping[str, Any]
@@ -49,8 +50,7 @@ class NothingToSabotage(Exception):
     """The suite has no case in which a sabotage is possible."""
 
 
-@dataclass(frozen=True, slots=True)
-class Detection:
+class Detection(Struct, frozen=True):
     """A sabotage, the expected kind of divergence, and the reported one (empty: none)."""
 
     lie: str
@@ -67,8 +67,7 @@ class Detection:
         return f"{self.lie}: " + (reported if self.is_right else f"expected {expected}, found {reported}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Scene:
+class _Scene(Struct, frozen=True):
     """A case, and the implementation's states at its start, before its last step, and at its end.
 
     Where it looks like `where` it refuses the action `refused`.

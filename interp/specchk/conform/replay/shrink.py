@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Generic, TypeVar
+
+from msgspec.structs import replace
 
 from specchk.conform.contract.failures import HUNG
 from specchk.conform.replay.place import Diverged, Divergence, Place

@@ -14,11 +14,12 @@ from itertools import product
 from operator import attrgetter
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.conform.contract.binding import Binding, BindingError, Mistake
 from specchk.conform.contract.values import plain
 from specchk.conform.covers.by_location import ByLocation, Numbers
 from specchk.conform.covers.locations import Touched
-from specchk.deferred import dataclass
 from specchk.ir.nodes import Value
 from specchk.meaning.explain import false_guards
 from specchk.meaning.initial import initial_states
@@ -32,8 +33,7 @@ RECENT = 1024
 Options = tuple[Sequence[tuple["ActionCall", tuple[State, ...]]], Sequence["ActionCall"]]
 
 
-@dataclass(frozen=True, slots=True)
-class ActionCall:
+class ActionCall(Struct, frozen=True):
     """An action with its arguments; `ways` are the environment's choices, or one empty way."""
 
     index: int

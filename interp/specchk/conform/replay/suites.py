@@ -22,19 +22,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct
+
 from specchk.conform.covers.cases import EffectClass
 from specchk.conform.replay.place import Diverged, Divergence, Place, ReplayTally
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.spec_side import ActionCall
-from specchk.deferred import dataclass
 from specchk.meaning.values import State
 
 S = TypeVar("S")
 BREADTH_FIRST = ("product", "faults")  # suites that go to every place by a shortest path
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """The coverage of a suite's cases, by position in the suite's classes.
 
     A class of refusals is `refused` if the implementation received the request and refused, `impossible` if
@@ -91,8 +91,7 @@ class Coverage:
         return f"{len(self.covered)} of {self.reachable} classes{more}{cover}"
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteResult:
+class SuiteResult(Struct, frozen=True):
     """The result of a suite; `complete` unless a budget ended it.
 
     `failed` is the id of the case that diverged, `passed` are the ids of those that were taken before it
@@ -122,8 +121,7 @@ class SuiteResult:
         return sum(self.tally.refused.values())
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteWalks:
+class SuiteWalks(Struct, frozen=True):
     """The size of a random suite."""
 
     seed: int

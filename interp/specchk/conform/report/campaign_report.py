@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
+
+from msgspec import to_builtins
 
 from specchk.conform.recordings.campaign import Campaign
 from specchk.conform.recordings.corrupt import KINDS
@@ -88,8 +89,8 @@ def as_json(campaign: Campaign, exit_code: int) -> dict[str, Any]:
         "seconds": round(campaign.seconds, 3),
         "workers": campaign.workers,
         "vacuous": list(campaign.vacuous),
-        "blocked": [{"recording": one.name, **asdict(one.blocked)}
+        "blocked": [{"recording": one.name, **to_builtins(one.blocked)}
                     for one in tally.blocked.items if one.blocked],
-        "missed": [asdict(one) for one in tally.missed.items],
+        "missed": [to_builtins(one) for one in tally.missed.items],
         "exit_code": exit_code,
     }  # fmt: skip

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import Struct
+
 from specchk.conform.covers.cases import EffectClass
 from specchk.conform.gate.choices import Choices, Listed
 from specchk.conform.gate.gate import BoundSpec
@@ -20,13 +22,11 @@ from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.seal import OLDER
 from specchk.conform.work.sources import files_of, fingerprint
-from specchk.deferred import dataclass
 
 REFRESH = "run --update-choices"
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """The entries of a file and the valid ones among them; `path` as a person would write it.
 
     `counted` has by suite how many classes are never taken; `wrong` those that were.

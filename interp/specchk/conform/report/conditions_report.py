@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
 
+from msgspec import Struct, to_builtins
+
 from specchk.conform.gate.conditions import GateConditions
 from specchk.conform.work.seal import OLDER
-from specchk.deferred import dataclass
 
 REFRESH = "run --update-conditions"
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionStatus:
+class ConditionStatus(Struct, frozen=True):
     """A file of conditions: its path as a person would write it, and whether it fits spec and models."""
 
     path: Path
@@ -56,7 +55,7 @@ class ConditionStatus:
         return {
             "conditions": {
                 "all": self.conditions.all,
-                "undecided": list(map(asdict, self.conditions.undecided)),
+                "undecided": list(map(to_builtins, self.conditions.undecided)),
                 "current": self.is_current,
             }
         }

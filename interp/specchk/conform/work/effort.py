@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
 
 TICK = "__tick__"
 ENDLESS = 1 << 62  # more than anything does
@@ -36,8 +36,7 @@ class TooMuch(BaseException):
     """More work than allowed; not an `Exception`, so that no code in between catches it."""
 
 
-@dataclass(slots=True)
-class WorkMeter:
+class WorkMeter(Struct):
     """Counts work; `left` is the remaining allowance, and below zero each count raises `TooMuch`."""
 
     given: int = ENDLESS

@@ -20,18 +20,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.load import load_binding, load_tracing
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.work.crews import Job
 from specchk.conform.work.sources import files_of
-from specchk.deferred import dataclass
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Kit:
+class Kit(Struct, frozen=True):
     """Files by path relative to the folder `base`; `main` is the user's file, imports start from `roots`."""
 
     files: tuple[tuple[str, bytes], ...]
@@ -81,8 +81,7 @@ def _packages(files: Iterable[Path]) -> Iterator[tuple[Path, Path | None]]:
             yield folder.parent, folder if folder.is_dir() else None
 
 
-@dataclass(frozen=True, slots=True)
-class Shipped:
+class Shipped(Struct, frozen=True):
     """A worker, and how to start it where a kit is unpacked; `deep` is the recursion limit there."""
 
     work: Job[Any, Any]

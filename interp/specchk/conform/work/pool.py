@@ -19,7 +19,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.processes import end_with
 
 Say = Callable[[Any], None]
@@ -30,8 +31,7 @@ _SAID = "said"
 _DIED = "died"
 
 
-@dataclass(slots=True)
-class Ended:
+class Ended(Struct):
     """The messages of a task, and its end: `done`, `late` (killed at its deadline) or `lost` (it died).
 
     `why` are the last words of a lost one: its exception and where, or its exit code; `code` is that exit
@@ -45,8 +45,7 @@ class Ended:
     seconds: float = 0.0
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(Struct):
     number: int
     process: BaseProcess
     begun: float  # by the clock of deadlines

@@ -9,8 +9,9 @@ Reading one takes a quarter of the time of computing it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from specchk import kept
 from specchk.compile.instantiate import Instance, instance_of, instantiate, instantiate_steps

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from specchk.deferred import dataclass, field
 from specchk.export.parquet.compact import Coded, Kind, binary, fields_of, i16, i64, listed, struct
 from specchk.export.parquet.pages import ColumnChunk, FileColumn, Physical, Pieces
 

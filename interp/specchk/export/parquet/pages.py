@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
 import pyarrow as pa
+from msgspec import Struct, field
 
-from specchk.deferred import dataclass, field
 from specchk.export.parquet.compact import Coded, Kind, binary, i32, i64, listed, struct, varint
 
 
@@ -41,8 +41,7 @@ UNCOMPRESSED, ZSTD = 0, 6
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
 
 
-@dataclass(frozen=True, slots=True)
-class FileColumn:
+class FileColumn(Struct, frozen=True):
     """A leaf of a file's schema: its path, type, and greatest levels."""
 
     path: tuple[str, ...]
@@ -88,8 +87,7 @@ def plain_numbers(physical: Physical, numbers: Iterable[int]) -> bytes:
     return b"".join([number.to_bytes(size, "little", signed=True) for number in numbers])
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPage:
+class StoredPage(Struct, frozen=True):
     """A page with its header, in pieces; `whole` is the size of both without compression.
 
     Pieces that are not compressed may be views, and are valid until their block is written.
@@ -104,8 +102,7 @@ class StoredPage:
         return sum(map(len, self.pieces))
 
 
-@dataclass(slots=True)
-class Compression:
+class Compression(Struct):
     """The compression of pages; one object per thread."""
 
     # The fastest level, since threads write while they list steps.
@@ -134,8 +131,7 @@ class Compression:
         return StoredPage((head, *parts), len(head) + size)
 
 
-@dataclass(slots=True)
-class ColumnChunk:
+class ColumnChunk(Struct):
     """The pages of a column in a row group; `bounds`: its least and greatest value, as stored."""
 
     column: FileColumn

@@ -11,9 +11,10 @@ The rules are functions of a checker, a module for each subject (`names`, `acces
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from specchk.lang.check.declare import TypeResolver
 from specchk.lang.check.levels import Level, LevelChecker
 from specchk.lang.check.spec import Facts, Spec
@@ -44,8 +45,7 @@ from specchk.lang.text.diagnostics import Report, nearest
 from specchk.lang.text.source import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """The types of an operator's parameters and of its value."""
 
     params: tuple[Type, ...]
@@ -57,8 +57,7 @@ class Signature:
         return f"({', '.join(show(kind) for kind in self.params)}) => {show(self.result)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """The context of an expression: its namespace and the names bound around it.
 
     `elements` are the sort elements that models and scenarios may name (name -> sort type);

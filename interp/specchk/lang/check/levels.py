@@ -37,7 +37,7 @@ _ABOVE = MappingProxyType({
 
 def children(node: tree.Node) -> Iterator[tree.Node]:
     """The direct parts of a tree node, in source order."""
-    for name in node.__match_args__:  # of a dataclass: its fields, in their order
+    for name in node.__struct_fields__:
         value = getattr(node, name)
         if isinstance(value, tree.Node):
             yield value

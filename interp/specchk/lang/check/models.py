@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import Report, nearest
 from specchk.lang.text.source import Span
 
 
-@dataclass(slots=True)
-class FixedModel:
+class FixedModel(Struct):
     """A model with its chain of bases flattened."""
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from specchk.lang.check.access import apart_hint
 from specchk.lang.check.checker import Checker, Context

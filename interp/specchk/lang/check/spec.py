@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from enum import Enum, auto
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.lang.check.types import Type
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Source, Span
@@ -23,8 +24,7 @@ class Role(Enum):
     REFINED = auto()
 
 
-@dataclass(slots=True)
-class Spec:
+class Spec(Struct):
     """One namespace: a file with all that it extends; imported and refined files are attached by alias."""
 
     name: str
@@ -77,8 +77,7 @@ class Spec:
         return self.role is not Role.REFINED or self is user
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Struct, frozen=True):
     """The meaning of a name: `kind` with the declared `name` in `home`.
 
     Kinds: `local`, `operator`, `variable`, `constant`, `def`, `member`, `constructor`, `typeset`, `builtin`,
@@ -90,8 +89,7 @@ class Ref:
     home: Spec | None = None
 
 
-@dataclass(slots=True)
-class Facts:
+class Facts(Struct):
     """Facts about tree nodes, by `id(node)`; the trees are kept alive by their `Spec`."""
 
     types: dict[int, Type] = field(default_factory=dict)

@@ -8,49 +8,47 @@ unions are identified by name.  `ir.types` has the same shapes after a model has
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct
+
+from specchk.identity import Identified
 from specchk.lang.syntax import tree
 
 
-@dataclass(frozen=True, slots=True)
-class Bool:
+class Bool(Struct, frozen=True):
     """`bool`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Int:
+class Int(Identified, frozen=True):
     """`int` (no bounds), `a..b`, or `nat upto N` (`horizon`)."""
 
-    low: tree.Expr | None = field(default=None, compare=False)
-    high: tree.Expr | None = field(default=None, compare=False)
-    horizon: bool = field(default=False, compare=False)
+    incidental: ClassVar = frozenset({"low", "high", "horizon"})
+    low: tree.Expr | None = None
+    high: tree.Expr | None = None
+    horizon: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Enum:
+class Enum(Struct, frozen=True):
     """`enum {a, b}`; `name` is the declared type's."""
 
     name: str
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sort:
+class Sort(Struct, frozen=True):
     """A `sort`: scalars that can only be compared for equality."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """`T?`."""
 
     item: Type
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """`{ a: A, b: B }`; two records with the same fields are the same type in any order.
 
     A tuple `(A, B)` is a record whose fields are numbers, which are not names: no other type has such fields.
@@ -73,8 +71,7 @@ class Record:
         return dict(self.fields).get(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Union:
+class Union(Struct, frozen=True):
     """`Fetch(offset: Offset) | Ping`; each variant has a record; a variant that is a sort has an element."""
 
     name: str
@@ -85,47 +82,43 @@ class Union:
         return dict(self.variants).get(tag)
 
 
-@dataclass(frozen=True, slots=True)
-class Map:
+class Map(Struct, frozen=True):
     """`K -> V`, total over `K`."""
 
     key: Type
     value: Type
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(Struct, frozen=True):
     """`set[T]`."""
 
     item: Type
 
 
-@dataclass(frozen=True, slots=True)
-class Seq:
+class Seq(Identified, frozen=True):
     """`seq[T] upto N`; a computed sequence has no limit yet."""
 
+    incidental: ClassVar = frozenset({"limit"})
     item: Type
-    limit: tree.Expr | None = field(default=None, compare=False)
+    limit: tree.Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bag:
+class Bag(Identified, frozen=True):
     """`bag[T] upto N`; a computed bag has no limit yet."""
 
+    incidental: ClassVar = frozenset({"limit"})
     item: Type
-    limit: tree.Expr | None = field(default=None, compare=False)
+    limit: tree.Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PartialMap:
+class PartialMap(Struct, frozen=True):
     """`map[K, V]`: some keys have a value."""
 
     key: Type
     value: Type
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A type not (yet) known: of the item of `{}` or `none`, or of an expression with a reported error."""
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from textwrap import dedent, fill, indent
 
-from specchk.deferred import dataclass
+from msgspec import Struct
 
 WIDTH = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """The page of one code: the error, the reason for the rule, the remedy, and an example.
 
     `example` is a spec file (bytes that are not UTF-8 are represented by surrogates) that yields this code

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.lang.format.wrap import Break, wrapped
 
 COMMENT_GAP = 2
 FURTHER = 4  # a line behind the first of a statement
 
 
-@dataclass(slots=True)
-class AlignedLine:
+class AlignedLine(Struct):
     """A line in pieces: `texts[i]` begins at the alignment point `points[i]`.
 
     The first piece has the point "" and is at the indentation.  `columns` and `gaps` are

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from lark import Token
+from msgspec import Struct
 
-from specchk.deferred import dataclass
 from specchk.lang.format.align import AlignedLine, align
 from specchk.lang.format.spacing import Spacing
 from specchk.lang.load import fits
@@ -34,8 +34,7 @@ _NAMED = frozenset({"sort", "const", "type", "var"})
 _LAYOUT = frozenset({"_NEWLINE", "_INDENT", "_DEDENT"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """The tokens of one declaration on one line: `spacing.tokens[first:last]`."""
 
     spacing: Spacing

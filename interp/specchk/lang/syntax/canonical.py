@@ -11,7 +11,9 @@ Not here: spans, comments and layout, which are in no comparison of trees.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, fields, is_dataclass
+from msgspec import Struct
+
+from specchk.identity import Identified, compared
 
 
 def canonical(value: object) -> str:
@@ -23,18 +25,15 @@ def canonical(value: object) -> str:
             return f"({' '.join(map(canonical, value))})"
         case dict():
             return f"{{{' '.join(f'{canonical(key)}: {canonical(item)}' for key, item in value.items())}}}"
-    if not is_dataclass(value) or isinstance(value, type):
+    if not isinstance(value, Struct):
         raise TypeError(f"{type(value).__name__} is not a part of a tree")
+    kind = type(value)
+    defaults = dict(zip(reversed(kind.__struct_fields__), reversed(kind.__struct_defaults__), strict=False))
+    names = compared(kind) if issubclass(kind, Identified) else kind.__struct_fields__
     parts = [
-        f"{part.name}={canonical(own)}"
-        for part in sorted(fields(value), key=lambda part: part.name)
-        if part.compare and not _is_default(part, own := getattr(value, part.name))
+        f"{name}={canonical(own)}"
+        for name in sorted(names)
+        # Not by equality alone: 0, 0.0 and False are equal, and mean different things.
+        if type(own := getattr(value, name)) is not type(default := defaults.get(name, ...)) or own != default
     ]
-    return f"{type(value).__name__}({' '.join(parts)})"
-
-
-def _is_default(part: Field[object], value: object) -> bool:
-    if part.default_factory is not MISSING:
-        return bool(value == part.default_factory())
-    # Not by equality alone: 0, 0.0 and False are equal, and mean different things.
-    return type(value) is type(part.default) and value == part.default
+    return f"{kind.__name__}({' '.join(parts)})"

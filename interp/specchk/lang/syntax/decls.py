@@ -5,20 +5,17 @@ Same rules as `lang.syntax.tree`: immutable, spanned, equality ignores spans.
 
 from __future__ import annotations
 
-from specchk.deferred import dataclass
 from specchk.lang.syntax.bound import Bound
 from specchk.lang.syntax.tree import Accessor, Binder, CallExpr, Expr, Name, Node, TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
-class Require(Node):
+class Require(Node, frozen=True):
     """`require e`: the action is enabled only if `e` holds."""
 
     condition: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Let(Node):
+class Let(Node, frozen=True):
     """`let x = e`, or `let x = e else skip`, which unwraps an option or disables the action."""
 
     bound: Bound
@@ -26,8 +23,7 @@ class Let(Node):
     unwraps: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Assign(Node):
+class Assign(Node, frozen=True):
     """`x' = e`, `x'[k].f = e`."""
 
     target: Name
@@ -35,8 +31,7 @@ class Assign(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class AssignIn(Node):
+class AssignIn(Node, frozen=True):
     """`x' in S`: any element of S."""
 
     target: Name
@@ -44,28 +39,24 @@ class AssignIn(Node):
     domain: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Skip(Node):
+class Skip(Node, frozen=True):
     """`skip`: no effect."""
 
 
-@dataclass(frozen=True, slots=True)
-class Any(Node):
+class Any(Node, frozen=True):
     """`any m in S: ...`: one successor for each choice."""
 
     binders: tuple[Binder, ...]
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Either(Node):
+class Either(Node, frozen=True):
     """`either: ... or: ...`: one successor for each branch."""
 
     branches: tuple[tuple[Stmt, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class When(Node):
+class When(Node, frozen=True):
     """`when c: ... else: ...`: conditional effect."""
 
     condition: Expr
@@ -73,8 +64,7 @@ class When(Node):
     orelse: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CallHelper(Node):
+class CallHelper(Node, frozen=True):
     """`advance_hw(r)`: the statements of a helper action."""
 
     call: CallExpr
@@ -83,15 +73,13 @@ class CallHelper(Node):
 Stmt = Require | Let | Assign | AssignIn | Skip | Any | Either | When | CallHelper
 
 
-@dataclass(frozen=True, slots=True)
-class Header(Node):
+class Header(Node, frozen=True):
     """`spec name`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Import(Node):
+class Import(Node, frozen=True):
     """`import log`: another file's types, constants and definitions, as `log.x`; `with` sets some of them."""
 
     path: tuple[str, ...]
@@ -99,23 +87,20 @@ class Import(Node):
     given: tuple[ModelBinding, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Extends(Node):
+class Extends(Node, frozen=True):
     """`extends base`: all declarations of another spec except its models and scenarios."""
 
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Sort(Node):
+class Sort(Node, frozen=True):
     """`sort Replica`: interchangeable names; their number is fixed by a model or (`given`) an import."""
 
     name: str
     given: ModelBinding | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Const(Node):
+class Const(Node, frozen=True):
     """`const MaxOffset : int`, with an optional default `= e`; `given`: the value that an import gives it."""
 
     name: str
@@ -124,16 +109,14 @@ class Const(Node):
     given: ModelBinding | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TypeDecl(Node):
+class TypeDecl(Node, frozen=True):
     """`type Offset = nat upto MaxOffset`."""
 
     name: str
     type: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
-class Var(Node):
+class Var(Node, frozen=True):
     """`var leo : Replica -> Offset = e`; `in S` is a choice; with neither, `init` decides."""
 
     name: str
@@ -142,32 +125,28 @@ class Var(Node):
     choices: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Init(Node):
+class Init(Node, frozen=True):
     """`init: p`: the initial states are those that satisfy every `init`."""
 
     conjuncts: tuple[Expr, ...]
     lets: tuple[Let, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Assume(Node):
+class Assume(Node, frozen=True):
     """`assume: p`: the constants of every model satisfy every `assume`."""
 
     conjuncts: tuple[Expr, ...]
     lets: tuple[Let, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Param(Node):
+class Param(Node, frozen=True):
     """`f: Replica`."""
 
     name: str
     type: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorParam(Node):
+class OperatorParam(Node, frozen=True):
     """`ok: (Replica) => bool`: an operator as the parameter of a definition."""
 
     name: str
@@ -175,8 +154,7 @@ class OperatorParam(Node):
     result: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
-class Def(Node):
+class Def(Node, frozen=True):
     """`def isr_end(): Offset = e`; `lets` precede the value in the block form.
 
     A recursive one has a `measure`, `def length(s: Row): int decreases s = e`.
@@ -190,8 +168,7 @@ class Def(Node):
     measure: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Action(Node):
+class Action(Node, frozen=True):
     """`action serve_fetch(f: Replica): ...`."""
 
     name: str
@@ -199,8 +176,7 @@ class Action(Node):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Helper(Node):
+class Helper(Node, frozen=True):
     """`helper action advance_hw(r: Replica): ...`: named statements that are not a step by themselves."""
 
     name: str
@@ -208,8 +184,7 @@ class Helper(Node):
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Property(Node):
+class Property(Node, frozen=True):
     """`invariant`, `step invariant`, `reachable`, `liveness` or `constraint`; a conjunct list."""
 
     kind: str
@@ -218,31 +193,27 @@ class Property(Node):
     conjuncts: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DeadlockOk(Node):
+class DeadlockOk(Node, frozen=True):
     """`deadlock ok` or `deadlock ok when e`."""
 
     when: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class FairAction(Node):
+class FairAction(Node, frozen=True):
     """`send`, or `send(f, _)`: one condition for each f; without names, one for the whole action."""
 
     action: Name
     params: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Fair(Node):
+class Fair(Node, frozen=True):
     """`fair a, b` and `strong fair a`."""
 
     strong: bool
     actions: tuple[FairAction, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Refines(Node):
+class Refines(Node, frozen=True):
     """`refines other as name with { x = e }`."""
 
     path: tuple[str, ...]
@@ -250,24 +221,21 @@ class Refines(Node):
     mapping: tuple[ModelBinding, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelBinding(Node):
+class ModelBinding(Node, frozen=True):
     """`Replica = 2` in a model, `x = e` in a refinement."""
 
     name: Name
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Selection(Node):
+class Selection(Node, frozen=True):
     """`actions a, b`, `properties p, q` or `ignore x, y` in a model; `kind` is the first word."""
 
     kind: str
     names: tuple[Name, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Expect(Node):
+class Expect(Node, frozen=True):
     """`expect holds`, `expect violates p in 9 steps`, `expect deadlock`, `expect states 5973`, ...
 
     `kind` is `holds`, `violates`, `deadlock`, `undefined`, `unreachable`, `states`,
@@ -279,8 +247,7 @@ class Expect(Node):
     number: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Model(Node):
+class Model(Node, frozen=True):
     """`model small extends base: ...`."""
 
     name: str
@@ -288,8 +255,7 @@ class Model(Node):
     items: tuple[ModelBinding | Selection | Expect, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TakeStep(Node):
+class TakeStep(Node, frozen=True):
     """`serve_fetch(r2)` in a scenario, with `where e` to pick a branch; `refused` expects none."""
 
     call: CallExpr
@@ -297,15 +263,13 @@ class TakeStep(Node):
     refused: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Assert(Node):
+class Assert(Node, frozen=True):
     """`assert e` in a scenario: true in the state reached (in each of them, if a choice was left open)."""
 
     condition: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario(Node):
+class Scenario(Node, frozen=True):
     """`scenario first_sync on small: ...`."""
 
     name: str
@@ -313,16 +277,14 @@ class Scenario(Node):
     steps: tuple[TakeStep | Assert, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Shown(Node):
+class Shown(Node, frozen=True):
     """`log: e`, `mark hw: e` or `label role: e` in a view."""
 
     name: str
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Arrow(Node):
+class Arrow(Node, frozen=True):
     """`arrow send_fetch(f): f -> e`: a step of the action is drawn as a message between lanes."""
 
     action: str
@@ -331,8 +293,7 @@ class Arrow(Node):
     target: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class View(Node):
+class View(Node, frozen=True):
     """`view b in Broker: ...`: how pictures show the states of a spec."""
 
     lane: str
@@ -350,8 +311,7 @@ Decl = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Module(Node):
+class Module(Node, frozen=True):
     """One parsed file: its declarations in source order."""
 
     decls: tuple[Decl, ...]

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import copyreg
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from io import BytesIO
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
 from specchk import kept
 from specchk.lang.syntax import decls, tree
-from specchk.lang.text.source import Source, Span
+from specchk.lang.text.source import Source
 
 ROOMS = ("lang",)  # whose sources determine a tree
-Reducer = Callable[[Any], Any]  # from a value to a function and its arguments
 Start = Literal["decl", "expr"]  # a file of declarations, or a lone expression
 LEAST = 1024  # characters; a shorter text is parsed in the time that a file takes
 PARSER = kept.library("lark")
@@ -34,7 +32,7 @@ def read_tree(source: Source, start: Start = "decl") -> Any:
 
 def keep_tree(source: Source, parsed: decls.Module | tree.Expr, start: Start = "decl") -> None:
     """Cache the tree of a text without errors, if possible."""
-    kept.write(_place(source, start), written(parsed, (source,), _NodePickler))
+    kept.write(_place(source, start), written(parsed, (source,)))
 
 
 def read_with(data: bytes, sources: Sequence[Source]) -> Any:
@@ -43,26 +41,22 @@ def read_with(data: bytes, sources: Sequence[Source]) -> Any:
     return _Unpickler(BytesIO(data), sources).load()
 
 
-def written(value: Any, sources: Sequence[Source], pickler: type[SourcePickler] | None = None) -> bytes:
+def written(value: Any, sources: Sequence[Source]) -> bytes:
     """A value as bytes, in which each of the sources is replaced by its number."""
     data = BytesIO()
     # Pickle recurses, and Python's stack has room for the deepest tree that the builder makes.
-    (pickler or SourcePickler)(data, sources).dump(value)
+    _Pickler(data, sources).dump(value)
     return data.getvalue()
 
 
-class SourcePickler(pickle.Pickler):
+class _Pickler(pickle.Pickler):
     """Writes sources as numbers."""
 
     def __init__(self, data: BytesIO, sources: Sequence[Source]) -> None:
         super().__init__(data, protocol=pickle.HIGHEST_PROTOCOL)
         # Not `persistent_id`: that is called for every number and text, too.
-        self.dispatch_table = self._reducers()
+        self.dispatch_table = {**copyreg.dispatch_table, Source: self._source}
         self._numbers = {source: number for number, source in enumerate(sources)}
-        self.dispatch_table[Source] = self._source
-
-    def _reducers(self) -> dict[type, Reducer]:
-        return dict(copyreg.dispatch_table)
 
     def _source(self, source: Source) -> tuple[Any, ...]:
         number = self._numbers.get(source)
@@ -84,31 +78,6 @@ class _Unpickler(pickle.Unpickler):
         """The class or function of a name; for `numbered`, the lookup in these sources."""
         found = super().find_class(module, name)
         return self._sources.__getitem__ if found is numbered else found
-
-
-class _NodePickler(SourcePickler):
-    """Writes a node as a call of its class: a frozen class with slots would write its fields one by one."""
-
-    def _reducers(self) -> dict[type, Reducer]:
-        return _Calls(copyreg.dispatch_table)
-
-
-class _Calls(dict[type, Reducer]):
-    """Reducers for nodes and places, each built when the first object of its class is written."""
-
-    def __missing__(self, kind: type) -> Reducer:
-        if not issubclass(kind, tree.Node | Span):
-            raise KeyError(kind)  # reduced as usual
-        self[kind] = reducer = _call_of(kind)
-        return reducer
-
-
-def _call_of(kind: type) -> Reducer:
-    names: tuple[str, ...] = kind.__match_args__  # type: ignore[attr-defined]
-    if len(names) == 1:
-        return lambda part: (kind, (getattr(part, names[0]),))
-    fields = attrgetter(*names)
-    return lambda part: (kind, fields(part))
 
 
 def _place(source: Source, start: Start) -> Path | None:

@@ -20,8 +20,8 @@ from lark.grammar import Rule
 from lark.parsers.lalr_analysis import Shift
 from lark.parsers.lalr_parser import _Parser
 from lark.parsers.lalr_parser_state import ParseConf, ParserState
+from msgspec import Struct, field
 
-from specchk.deferred import dataclass, field
 from specchk.lang.syntax.lexing import TokenReader
 
 Extent = tuple[int, int]  # the offsets of a rule's text in its chunk
@@ -32,8 +32,7 @@ Plan = tuple[
 ]  # of a rule: its size, its name, the entry of its parts
 
 
-@dataclass(slots=True)
-class Plans:
+class Plans(Struct):
     """The rules of a parser in the form that its loop needs, with chains of single-part rules shortened."""
 
     states: Any

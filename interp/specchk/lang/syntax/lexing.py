@@ -15,14 +15,12 @@ from typing import Any, cast
 
 from lark import Token
 from lark.lexer import ContextualLexer, LexerState
-
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
 
 Match = Any  # of an expression of `re`
 
 
-@dataclass(slots=True)
-class Expected:
+class Expected(Struct):
     """The terminals of some states, and the kinds of the words matched so far; "" for what is not allowed."""
 
     lexer: Any  # Lark's

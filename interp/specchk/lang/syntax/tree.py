@@ -6,20 +6,18 @@ identity.  Equality ignores spans, so `parse(format(x)) == parse(x)` is a plain 
 
 from __future__ import annotations
 
-from specchk.deferred import dataclass, field
+from specchk.identity import Identified
 from specchk.lang.syntax.bound import Bound
 from specchk.lang.text.source import Span
 
 
-@dataclass(frozen=True, slots=True, eq=True)
-class Node:
+class Node(Identified, frozen=True):
     """A piece of a spec; `span` is its place and does not count in comparisons."""
 
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Name(Node):
+class Name(Node, frozen=True):
     """`leo`, or `log.truncate` when `qualifier` is set."""
 
     text: str
@@ -31,35 +29,30 @@ class Name(Node):
         return f"{self.qualifier}.{self.text}" if self.qualifier else self.text
 
 
-@dataclass(frozen=True, slots=True)
-class IntLiteral(Node):
+class IntLiteral(Node, frozen=True):
     """`3`."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class BoolLiteral(Node):
+class BoolLiteral(Node, frozen=True):
     """`true`, `false`."""
 
     value: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NoneLiteral(Node):
+class NoneLiteral(Node, frozen=True):
     """`none`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unary(Node):
+class Unary(Node, frozen=True):
     """`not e`, `-e`, and the temporal `eventually e`, `always e`."""
 
     op: str
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Binary(Node):
+class Binary(Node, frozen=True):
     """`a op b`; op is the source text (`and`, `+`, `==`, `in`, `not in`, `..`, `leadsto`, ...)."""
 
     op: str
@@ -67,63 +60,55 @@ class Binary(Node):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Prime(Node):
+class Prime(Node, frozen=True):
     """`e'`: `e` in the state after the step."""
 
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Index(Node):
+class Index(Node, frozen=True):
     """`m[k]` on maps and sequences."""
 
     base: Expr
     key: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Field(Node):
+class Field(Node, frozen=True):
     """`r.f`."""
 
     base: Expr
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Argument(Node):
+class Argument(Node, frozen=True):
     """One argument of a call; `label` is set in `Fetch(offset: 1)`."""
 
     value: Expr
     label: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lambda(Node):
+class Lambda(Node, frozen=True):
     """`(a, b) => a + b`: an anonymous operator, as an argument."""
 
     params: tuple[Bound, ...]
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class CallExpr(Node):
+class CallExpr(Node, frozen=True):
     """A definition, built-in function or union constructor applied to arguments."""
 
     callee: Name
     args: tuple[Argument, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Binder(Node):
+class Binder(Node, frozen=True):
     """`x in S`, `(x, y) in S`: the bound names and their domain."""
 
     bound: Bound
     domain: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Fold(Node):
+class Fold(Node, frozen=True):
     """`min(e for x in S if c)`: a built-in over a bag of values."""
 
     callee: Name
@@ -132,8 +117,7 @@ class Fold(Node):
     condition: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Quantified(Node):
+class Quantified(Node, frozen=True):
     """`forall`, `exists`, `choose`, `filter` over binders; the last two take one binder."""
 
     kind: str
@@ -141,8 +125,7 @@ class Quantified(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class IfElse(Node):
+class IfElse(Node, frozen=True):
     """`if c then a else b`."""
 
     condition: Expr
@@ -150,8 +133,7 @@ class IfElse(Node):
     orelse: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class LetIn(Node):
+class LetIn(Node, frozen=True):
     """`let x = e: body`."""
 
     bound: Bound
@@ -159,68 +141,59 @@ class LetIn(Node):
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern(Node):
+class Pattern(Node, frozen=True):
     """`some v`, `none`, `Fetch f`, `Ping`, or `_` for the rest."""
 
     tag: str
     bound: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Arm(Node):
+class Arm(Node, frozen=True):
     """One arm of a match."""
 
     pattern: Pattern
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Match(Node):
+class Match(Node, frozen=True):
     """`match e { some v: a, none: b }`."""
 
     scrutinee: Expr
     arms: tuple[Arm, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SetLiteral(Node):
+class SetLiteral(Node, frozen=True):
     """`{a, b}`; `{}` is the empty set or bag."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SeqLiteral(Node):
+class SeqLiteral(Node, frozen=True):
     """`[a, b]`."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TupleLiteral(Node):
+class TupleLiteral(Node, frozen=True):
     """`(a, b)`."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pair(Node):
+class Pair(Node, frozen=True):
     """`key: value` in a record or map literal."""
 
     key: Expr
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class PairLiteral(Node):
+class PairLiteral(Node, frozen=True):
     """`{ end: 1, hw: 0 }`: a record, or a map, depending on its type."""
 
     pairs: tuple[Pair, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SetComp(Node):
+class SetComp(Node, frozen=True):
     """`{ e for x in S if c }`."""
 
     body: Expr
@@ -228,8 +201,7 @@ class SetComp(Node):
     condition: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class MapComp(Node):
+class MapComp(Node, frozen=True):
     """`{ k: e for k in K }`, total over the type `K`."""
 
     key: Expr
@@ -237,24 +209,21 @@ class MapComp(Node):
     binder: Binder
 
 
-@dataclass(frozen=True, slots=True)
-class Accessor(Node):
+class Accessor(Node, frozen=True):
     """One step of an update path: a field name or an index."""
 
     field: str | None
     index: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Node):
+class Change(Node, frozen=True):
     """`path: e` in a `with` update."""
 
     path: tuple[Accessor, ...]
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class With(Node):
+class With(Node, frozen=True):
     """`{ r with f: e, [k].g: e2 }`: a copy with changes."""
 
     base: Expr
@@ -268,113 +237,98 @@ Expr = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class NamedType(Node):
+class NamedType(Node, frozen=True):
     """A sort or a declared type, by name; `bool` and `int` too."""
 
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
-class RangeType(Node):
+class RangeType(Node, frozen=True):
     """`a..b`, both ends included."""
 
     low: Expr
     high: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class NatType(Node):
+class NatType(Node, frozen=True):
     """`nat upto N`: an offset; N is the horizon of the enumerating engines."""
 
     horizon: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class EnumType(Node):
+class EnumType(Node, frozen=True):
     """`enum {a, b}`."""
 
     members: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OptionType(Node):
+class OptionType(Node, frozen=True):
     """`T?`."""
 
     item: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
-class FieldType(Node):
+class FieldType(Node, frozen=True):
     """`name: T` in a record or variant."""
 
     name: str
     type: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
-class RecordType(Node):
+class RecordType(Node, frozen=True):
     """`{ a: A, b: B }`."""
 
     fields: tuple[FieldType, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class VariantType(Node):
+class VariantType(Node, frozen=True):
     """`Fetch(offset: Offset)` in a union."""
 
     name: str
     fields: tuple[FieldType, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UnionType(Node):
+class UnionType(Node, frozen=True):
     """`Fetch(offset: Offset) | Ping`."""
 
     variants: tuple[VariantType, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MapType(Node):
+class MapType(Node, frozen=True):
     """`K -> V`, total."""
 
     key: TypeExpr
     value: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
-class SetType(Node):
+class SetType(Node, frozen=True):
     """`set[T]`."""
 
     item: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
-class SeqType(Node):
+class SeqType(Node, frozen=True):
     """`seq[T] upto N`."""
 
     item: TypeExpr
     limit: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class BagType(Node):
+class BagType(Node, frozen=True):
     """`bag[T] upto N`."""
 
     item: TypeExpr
     limit: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class PartialMapType(Node):
+class PartialMapType(Node, frozen=True):
     """`map[K, V]`."""
 
     key: TypeExpr
     value: TypeExpr
 
 
-@dataclass(frozen=True, slots=True)
-class TupleType(Node):
+class TupleType(Node, frozen=True):
     """`(A, B)`."""
 
     items: tuple[TypeExpr, ...]

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from unicodedata import combining, east_asian_width
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.lang.text.source import Span
 
 MAX_FOUND = 100
@@ -22,8 +23,7 @@ _CUT = "..."
 _UNKNOWN = frozenset({"S201", "S501"})
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """An error: `code` is stable; an error in an option has no `span`, and the option as its `path`."""
 
     code: str
@@ -68,8 +68,7 @@ def refusal(code: str, span: Span, message: str, hint: str) -> SpecError:
     return SpecError([Diagnostic(code, message, span, hint)])
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """Diagnostics collected in one run of the front end, at most `MAX_FOUND` of them.
 
     `lost` are the words of declarations that could not be read: that one of them is unknown elsewhere is not

@@ -14,19 +14,18 @@ import re
 from bisect import bisect_right
 from functools import cached_property
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct
 
 MAX_BYTES = 1 << 20
 MAX_LINE = 4_000
 
 
 # With a `__dict__`, in which `cached_property` keeps the starts of the lines.
-@dataclass(frozen=True, slots=False)
-class Source:
+class Source(Struct, frozen=True, dict=True):
     """The text of one spec file; `path` is its path as given, and as shown."""
 
     path: str
-    text: str = field(repr=False)
+    text: str
 
     @cached_property
     def line_starts(self) -> tuple[int, ...]:
@@ -47,11 +46,10 @@ class Source:
         return self.text[start:end].rstrip("\r")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Characters `start` up to but not including `end` of one source."""
 
-    source: Source = field(repr=False)
+    source: Source
     start: int
     end: int
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from specchk.ir.footprint import steps_list_horizon
 from specchk.ir.program import Fairness, Program
 from specchk.meaning.moves import Moves, open_moves
@@ -30,8 +31,7 @@ from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State, show, universe
 
 
-@dataclass(frozen=True, slots=True)
-class FairCondition:
+class FairCondition(Struct, frozen=True):
     """One weak or strong condition; `given` are the values of the parameters that it fixes."""
 
     action: int
@@ -45,8 +45,7 @@ class FairCondition:
         return all(args[at] is None or args[at] == value for at, value in self.given)
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(Struct, frozen=True):
     """The steps of one state that change it, each with the conditions that it meets, as a bit set.
 
     `enabled` are the conditions of these steps and of those that a horizon or a constraint cut off; `cut` are

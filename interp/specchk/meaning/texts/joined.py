@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
 
 # From this depth on a part is a separate function: Python limits nesting, and large shapes are not shared.
 MOST_DEEP = 12
@@ -33,8 +33,7 @@ _READ = re.compile(r"\be\[{}\](?:\[\d+\])*|{}")  # of a slot, or of fields in it
 Fn = Callable[[Any], Any]  # environment -> value; operators get their arguments' shapes from the types
 
 
-@dataclass(frozen=True, slots=True)
-class RuleText:
+class RuleText(Struct, frozen=True):
     """Code with placeholders, and their values; `depth` is its nesting depth."""
 
     code: str

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+from msgspec import Struct
+
 from specchk.codegen import ir
-from specchk.deferred import dataclass
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Union
 from specchk.meaning.values import positions, universe
 from specchk.native.machine.asm import I64, Asm, Val, code_type
@@ -44,8 +45,7 @@ class Packed(Protocol):
         """Some bits, at most a word, as a word."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldCode:
+class HeldCode(Struct, frozen=True):
     """A code in a register, or a constant one."""
 
     asm: Asm
@@ -57,8 +57,7 @@ class HeldCode:
         return self.asm.resize(self.asm.bits(self.value, offset, size, self.type), I64)
 
 
-@dataclass(frozen=True, slots=True)
-class StateInMemory:
+class StateInMemory(Struct, frozen=True):
     """A state that is read from memory."""
 
     asm: Asm

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from specchk.codegen import ir
-from specchk.deferred import dataclass
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Enum, Int, Option, Seq, Type, cardinality
 from specchk.meaning.values import positions, show
@@ -25,8 +26,7 @@ OUTSIDE_BIT = 63
 _NAME = Option(Int(0, 1 << 61))  # a word that is there or not
 
 
-@dataclass(frozen=True, slots=True)
-class StepShapes:
+class StepShapes(Struct, frozen=True):
     """The columns `action`, `args` and, if there are constraints, `target`, and the texts of arguments.
 
     Behind the block of `leaf_streams` there is, for each parameter, where the numbers of its values' texts

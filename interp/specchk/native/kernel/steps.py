@@ -12,8 +12,9 @@ chosen, before the other parameters are enumerated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import ClassVar, assert_never
+
+from msgspec.structs import replace
 
 from specchk.codegen import ir
 from specchk.ir.footprint import assigned_often

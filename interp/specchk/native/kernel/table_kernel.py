@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
 from specchk.codegen import ir
-from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.native.machine.asm import I8, I32, I64, PTR, Asm, Val
 from specchk.native.machine.frames import BATCH, CHUNK, INDEX_BITS, MAX_RUNS, SharedWord, Thread
@@ -25,8 +26,7 @@ I128 = ir.IntType(128)
 _SEED, _MIX_A, _MIX_B, _LAST = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3, 0x589965CC75374CC3
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """The functions of a program that the loop calls; None if one has nothing to do."""
 
     successors: ir.Function

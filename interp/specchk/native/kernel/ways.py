@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
+
 from specchk.codegen import ir
-from specchk.deferred import dataclass
 from specchk.ir.nodes import Block, Choice, Either, When
 from specchk.native.machine.asm import I1, I64, Asm, Val
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A place that may have been assigned: its path, and whether it was (after a join)."""
 
     slot: int
@@ -19,8 +19,7 @@ class Claim:
     made: Val
 
 
-@dataclass(frozen=True, slots=True)
-class BlockPath:
+class BlockPath(Struct, frozen=True):
     """One path through a block: the words of the state after it, and the code that follows."""
 
     words: tuple[Val, ...]

@@ -10,7 +10,8 @@ from __future__ import annotations
 from enum import IntEnum
 from math import prod
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.nodes import Apply, Block, Choice, Const, Either, Expr, When
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
@@ -167,8 +168,7 @@ class Lane(IntEnum):
 SOURCE_WORDS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class RecordKind:
+class RecordKind(Struct, frozen=True):
     """The subject of a record; `kind` as in `search.verdict.Violation`, or `reached`."""
 
     kind: str

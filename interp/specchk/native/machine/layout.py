@@ -32,7 +32,8 @@ from itertools import chain, repeat
 from operator import or_
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
@@ -231,8 +232,7 @@ def mask(size: int) -> int:
     return (1 << size) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class BitRange:
+class BitRange(Struct, frozen=True):
     """The bits of a variable: `offset` counts from bit 0 of word 0."""
 
     name: str
@@ -241,8 +241,7 @@ class BitRange:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class StateLayout:
+class StateLayout(Struct, frozen=True):
     """The positions of all variables; a state has `words` 64-bit words."""
 
     places: tuple[BitRange, ...]  # in the order of the program's variables

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 
+from msgspec import Struct
+
 from specchk.codegen import ir
-from specchk.deferred import dataclass
 from specchk.ir.types import Int
 from specchk.native.machine.asm import I8, I64, PTR, Asm, Val
 from specchk.native.machine.layout import WORD, mask
@@ -34,8 +35,7 @@ class Stream(IntEnum):
     SIZE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedStream:
+class PlannedStream(Struct, frozen=True):
     """A stream by its place in the block: bytes and bits of an item, and the maximal items of a row."""
 
     word: int
@@ -74,8 +74,7 @@ def levels_word(shapes: TableShape, leaf: ColumnLeaf) -> int:
     return Stream.SIZE * (len(shapes.leaves) + 2 * leaf.levels)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenStream:
+class OpenStream(Struct, frozen=True):
     """The position of the next item of a leaf, or of both its levels."""
 
     words: tuple[int, ...]

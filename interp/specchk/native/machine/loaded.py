@@ -13,8 +13,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.codegen.images import Image, processor_name
-from specchk.deferred import dataclass
 from specchk.native.machine.memory import Region
 
 Entries = tuple[tuple[str, int], ...]  # the functions that Python calls, with the number of arguments
@@ -23,8 +24,7 @@ EXCHANGE: Entries = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """A loaded kernel: `call[name]` is a C function of 64-bit arguments."""
 
     call: dict[str, ctypes._CFuncPtr]  # type: ignore[name-defined]
@@ -32,8 +32,7 @@ class Loaded:
     is_optimised: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectCode:
+class ObjectCode(Struct, frozen=True):
     """A compiled kernel of an exchanging engine, and the machine for which it was compiled.
 
     `image`: the same as code that is placed, for processors of the name; None where that takes a linker.

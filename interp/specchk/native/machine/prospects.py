@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.program import Program
 from specchk.ir.types import Set, Type, cardinality, components, same_shape, show
 from specchk.ir.walk import searched
@@ -20,8 +21,7 @@ from specchk.search.engine import Unsupported
 INTERPRETED = "the reference engine runs this model: one thread, some 1 000 states/s"
 
 
-@dataclass(frozen=True, slots=True)
-class Prospect:
+class Prospect(Struct, frozen=True):
     """A place in the spec, and the special property of its values."""
 
     span: Span

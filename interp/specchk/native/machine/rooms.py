@@ -12,10 +12,14 @@ whole, or the search ended without an answer, before anything in it counts.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
 from functools import cache, lru_cache
+from inspect import get_annotations
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.ir.nodes import Const
 from specchk.ir.program import Program, Same
@@ -141,9 +145,10 @@ class Widest:
 @cache
 def _names(kind: type) -> tuple[str, ...]:
     """The fields of a class of program parts that may contain a type."""
-    if not is_dataclass(kind) or kind is Span:
+    if not issubclass(kind, Struct) or kind is Span:
         return ()
-    return tuple([field.name for field in fields(kind) if field.type not in _LEAF_NAMES])
+    types = ChainMap(*[get_annotations(base) for base in kind.__mro__])
+    return tuple([name for name in kind.__struct_fields__ if types[name] not in _LEAF_NAMES])
 
 
 @lru_cache(maxsize=4096)

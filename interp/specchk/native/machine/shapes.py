@@ -22,9 +22,10 @@ time that it is present, and an *entry* for each value and for each absent or em
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import cardinality as values_of
 from specchk.native.machine.layout import is_sparse, key_count, set_size, slots_of
@@ -34,8 +35,7 @@ FIXED = -1
 Domain = Bool | Int | tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnLeaf:
+class ColumnLeaf(Struct, frozen=True):
     """A column of plain values.
 
     `levels` numbers the entries that it shares with others; `FIXED`: it has as many values in each state, and
@@ -88,8 +88,7 @@ def is_short(kind: Int) -> bool:
     return kind.low >= -(1 << 31) and kind.high < 1 << 31
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A part of a column: its definition levels when absent and present, its parts, and its leaves."""
 
     kind: Type
@@ -100,8 +99,7 @@ class Shape:
     leaves: tuple[ColumnLeaf, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Depth:
+class _Depth(Struct, frozen=True):
     """The depth of a part: `varies` numbers the innermost part around it that may be absent."""
 
     absent: int = 0
@@ -121,8 +119,7 @@ class _Depth:
         return replace(self, absent=self.present, is_optional=True)
 
 
-@dataclass(slots=True)
-class TableShape:
+class TableShape(Struct):
     """The columns of a table, and their leaves in file order."""
 
     leaves: list[ColumnLeaf] = field(default_factory=list)

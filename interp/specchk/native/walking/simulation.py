@@ -14,12 +14,13 @@ which later, is not known before (`bench/engines/simulate.py --errors`), so ever
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
+from msgspec.structs import replace
+
 from specchk.codegen import ir
-from specchk.deferred import dataclass, field
 from specchk.explore.simulate import (
     Followed,
     Walks,
@@ -83,8 +84,7 @@ class StepChoice(Enum):
     GUIDED = "guided"
 
 
-@dataclass(frozen=True)
-class WalkSource(KernelSource):
+class WalkSource(KernelSource, frozen=True, dict=True):
     """The source of the kernel of walks."""
 
     compact: bool = True  # the table has hashes

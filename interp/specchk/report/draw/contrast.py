@@ -12,8 +12,9 @@ hidden variables included: what differs is why the picture is drawn.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import zip_longest
+
+from msgspec.structs import replace
 
 from specchk.explore.view import Cell, Viewer
 from specchk.meaning.values import State

@@ -14,7 +14,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.report.draw.picture import Box, Line, LogCell, LogMark, Picture, Row
 
 CHAR = 6.7  # width of a character of text, with some air: 0.602 em in the usual fonts
@@ -36,8 +37,7 @@ HEAD = 56  # the first row begins below the heads
 _WIDEST_CELL = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(Struct, frozen=True):
     """Cells side by side, each `width` wide."""
 
     cells: tuple[LogCell, ...]
@@ -45,8 +45,7 @@ class Cells:
     height: int = CELL + 4
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedMark:
+class PlacedMark(Struct, frozen=True):
     """A mark's text from `x` on (from the box's inner left); the first one at a boundary points to it."""
 
     x: int
@@ -56,16 +55,14 @@ class PlacedMark:
     differs: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(Struct, frozen=True):
     """Marks in a row, left to right."""
 
     marks: tuple[PlacedMark, ...]
     height: int = MARK
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """One line of text."""
 
     text: str
@@ -77,8 +74,7 @@ class Text:
 Strip = Cells | Marks | Text
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """A box with its place: `x` and `y` are its centre, y downwards."""
 
     row: int
@@ -89,8 +85,7 @@ class Placed:
     strips: tuple[Strip, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Titled:
+class Titled(Struct, frozen=True):
     """The title of a row, in lines, on its left; `y` is its centre."""
 
     row: int
@@ -99,8 +94,7 @@ class Titled:
     differs: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedPicture:
+class PlacedPicture(Struct, frozen=True):
     """A picture with positions; `x_of` is the centre of each column."""
 
     picture: Picture

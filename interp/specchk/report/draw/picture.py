@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.explore.view import ABSENT, Cell, Viewer
 from specchk.ir.types import Map
 from specchk.meaning.values import State, show
@@ -19,8 +20,7 @@ from specchk.report.diff import VariableChange, changes
 from specchk.search.verdict import Step, Trace, Violation
 
 
-@dataclass(frozen=True, slots=True)
-class LogCell:
+class LogCell(Struct, frozen=True):
     """A record as drawn: `fresh` if added by this step, `lost` if removed by it, `differs` if wrong."""
 
     cell: Cell
@@ -29,8 +29,7 @@ class LogCell:
     differs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LogMark:
+class LogMark(Struct, frozen=True):
     """A name at an offset of the log; `changed` if it was elsewhere before."""
 
     name: str
@@ -39,8 +38,7 @@ class LogMark:
     differs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line of text in a box; `changed` if the step changed it."""
 
     text: str
@@ -48,8 +46,7 @@ class Line:
     differs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """The content of one lane in one row: log, marks at its offsets, lines of text."""
 
     log: tuple[LogCell, ...] | None
@@ -57,8 +54,7 @@ class Box:
     lines: tuple[Line, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One state: the step that led to it, boxes by lane (-1 is the shared column), and a message.
 
     `differs`: the state stands beside that of the row before, and should be the same.
@@ -71,8 +67,7 @@ class Row:
     differs: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """A complete trace; `loop` is the row that the last row repeats, for a behaviour with a loop."""
 
     title: str

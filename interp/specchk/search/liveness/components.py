@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.search.liveness.graph import EVERY, OwedRegion, Pause
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """The weak and the strong fairness conditions of a program, as bit sets."""
 
     weak: int

@@ -12,14 +12,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
 
 Pause = Callable[[], None]  # called often; raises what ends the search
 EVERY = 256  # states between two calls of it
 
 
-@dataclass(slots=True)
-class StepGraph:
+class StepGraph(Struct):
     """All states and steps; `parent` is the state from which one was first found, -1 for an initial state."""
 
     start: array[int] = field(default_factory=lambda: array("Q", [0]))
@@ -66,8 +65,7 @@ class StepGraph:
         return _path_to(number, self.parent)
 
 
-@dataclass(slots=True)
-class OwedRegion:
+class OwedRegion(Struct):
     """States with a pending obligation whose goal is not reached, ordered by their shortest behaviours.
 
     `distance` is the length of such a behaviour, -1 outside; `before` the state before it in the region, -1

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain
 from typing import Protocol, TypeVar
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from specchk.search.liveness.components import Conditions
 from specchk.search.liveness.graph import EVERY, Pause
 
@@ -43,8 +44,7 @@ class FairStates(Protocol):
         """Whether any loop through this state is a counterexample, whatever the obligation before it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoopStart:
+class LoopStart(Struct, frozen=True):
     """A state at which a loop may begin, and its distance; `is_bad`: any loop from it is a counterexample."""
 
     distance: int
@@ -52,8 +52,7 @@ class LoopStart:
     is_bad: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """The steps of a loop from a state back to it."""
 
     start: LoopStart
@@ -61,8 +60,7 @@ class Loop:
     is_shortest: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Met:
+class _Met(Struct, frozen=True):
     """Conditions met along a path: weak ones settled, strong ones seen enabled, and taken; a bad state."""
 
     settled: int

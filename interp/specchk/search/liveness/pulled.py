@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.values import State

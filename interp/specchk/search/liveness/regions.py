@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct
+
 from specchk.ir.program import Clause, Form
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.explain import Blame
@@ -31,8 +33,7 @@ from specchk.search.liveness.owed import Owed
 Look = Callable[[int, int, int], None]  # states, steps, states not expanded; raises what ends the check
 
 
-@dataclass(frozen=True, slots=True)
-class Behaviour:
+class Behaviour(Struct, frozen=True):
     """A path and a loop from its last state, with the conditions that each step meets; or a path and rest."""
 
     path: tuple[State, ...]
@@ -139,8 +140,7 @@ class ListedSteps:
         return len(self.at_horizon)
 
 
-@dataclass(slots=True)
-class ListedRegion:
+class ListedRegion(Struct):
     """A region of a listed graph."""
 
     source: ListedSteps

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from msgspec import Struct
 from pyarrow import fs
 
-from specchk.deferred import dataclass
 from specchk.export.arrow import system_of
 from specchk.export.storage import as_all_name_it, local_path
 from specchk.search.engine import Unusable
@@ -81,8 +81,7 @@ def names_in(folder: str) -> list[str]:
     return sorted(one.base_name for one in system.get_file_info(fs.FileSelector(name, allow_not_found=True)))
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingListing:
+class RecordingListing(Struct, frozen=True):
     """A job (`conform.work.crews.Job`) that lists the recordings at a place."""
 
     def begin(self, cls: Any, folder: Path) -> Callable[[str], Sequence[str]]:

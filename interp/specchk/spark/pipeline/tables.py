@@ -19,8 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Struct
 
-from specchk.deferred import dataclass
 from specchk.export.manifest import manifest_of
 from specchk.export.parts import MANIFEST, TablePart
 from specchk.export.storage import Storage, Unwritable, see_that_it_answers, storage_at
@@ -35,8 +35,7 @@ _TYPES: Mapping[str, pa.DataType] = MappingProxyType({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class TablesAt:
+class TablesAt(Struct, frozen=True):
     """Writes table parts at a place that executors and driver share; a value that can be sent."""
 
     place: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.forecast.intervals import free_bytes
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.native.explain import Explainer
@@ -32,8 +33,7 @@ class Crowded(Exception):
     """The driver has no room for the states; the text gives the bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerStates:
+class LedgerStates(Struct, frozen=True):
     """The levels of a search that has ended, with their numbers of states."""
 
     slices: Slices

@@ -16,8 +16,8 @@ import struct
 from collections.abc import Iterable, Iterator
 
 from crc32c import crc32c
+from msgspec import Struct
 
-from specchk.deferred import dataclass
 from specchk.spark.states.slices import BrokenSlice, Slice, SliceTally
 
 _PLACE, _HEAD = struct.Struct("<2I"), struct.Struct("<4I")
@@ -27,8 +27,7 @@ _TRAILER = (1 << 32) - 1
 Lot = tuple[int, ...]  # the partitions of a task
 
 
-@dataclass(frozen=True, slots=True)
-class Trailer:
+class Trailer(Struct, frozen=True):
     """The last row that a task gets from a source: the number of rows before it, and a tally.
 
     `made`: descriptions of slices that the task has made itself, on their way to the driver.

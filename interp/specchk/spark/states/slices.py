@@ -20,13 +20,12 @@ import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from io import SEEK_END
 from typing import Any, BinaryIO
 
 from crc32c import crc32c
+from msgspec import Struct, field, to_builtins
 
-from specchk.deferred import dataclass, field
 from specchk.export.storage import Data, Storage
 from specchk.native.store import NotedState
 
@@ -43,8 +42,7 @@ class SpoiledSlice(BrokenSlice):
     """A slice is incomplete for every reader; the text includes the remedy."""
 
 
-@dataclass(frozen=True, slots=True)
-class SliceTally:
+class SliceTally(Struct, frozen=True):
     """The counts and records of a slice."""
 
     generated: int = 0
@@ -74,8 +72,7 @@ def smallest(found: Iterable[NotedState]) -> tuple[NotedState, ...]:
     return tuple(best[record] for record in sorted(best))
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """The description of a slice.
 
     `place`: of the table that it was made with, a number of its directory and machine; `table`: the states
@@ -92,16 +89,6 @@ class Slice:
     place: int = 0
     table: int = 0
     caught_up: int = 0
-
-
-def fields_of(about: Slice) -> dict[str, Any]:
-    """A description as a JSON object."""
-    tally = about.tally
-    # Field by field: `asdict` visits each count, which takes longer than all else that a small slice needs.
-    counted = {"generated": tally.generated, "cuts": tally.cuts, "counts": tally.counts}
-    found = [asdict(noted) for noted in tally.found]
-    fields: dict[str, Any] = {name: getattr(about, name) for name in Slice.__match_args__}
-    return {**fields, "tally": {**counted, "found": found}}
 
 
 class Checks:
@@ -130,8 +117,7 @@ class Checks:
         return [*self._whole, *([self._open] if self._room < self._block else [])]
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """A slice open for reading, whose trailer was already checked."""
 
     file: BinaryIO
@@ -167,8 +153,7 @@ class Opened:
             raise BrokenSlice(f"{self.name} is damaged in its bytes {first} to {first + len(view)}")
 
 
-@dataclass(frozen=True, slots=True)
-class Slices:
+class Slices(Struct, frozen=True):
     """The slices of one run; those of its first `handed` levels cannot be recomputed."""
 
     storage: Storage
@@ -189,7 +174,7 @@ class Slices:
                 checks.add(part)
                 yield part
             # At the end, because the checksums are known only when the states were written.
-            yield ended({"run": self.run, **fields_of(about), "checks": checks.values})
+            yield ended({"run": self.run, **to_builtins(about), "checks": checks.values})
 
         self.storage.write(self.path(about.level, about.partition), everything())
 

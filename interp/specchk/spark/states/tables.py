@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.spark.states.slices import Slice
 
 
@@ -19,8 +20,7 @@ def described(slices: Sequence[Slice]) -> str:
     )
 
 
-@dataclass(slots=True)
-class TableCount:
+class TableCount(Struct):
     """The number of tables with which slices were computed, and of slices whose table lacked levels."""
 
     slices: int = 0

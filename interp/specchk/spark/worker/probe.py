@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from specchk.deferred import dataclass
+from msgspec import Struct
 
-NEEDED = ("crc32c", "llvmlite", "pyarrow")
+NEEDED = ("crc32c", "llvmlite", "msgspec", "pyarrow")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerReport:
+class WorkerReport(Struct, frozen=True):
     """A worker's host, its Python, the libraries it lacks, and the digest of its package ("" if none)."""
 
     host: str

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.export.storage import LocalStorage, Unwritable, storage_at
 
 ROOM = bytes(1 << 16)  # what must fit: more than a file system keeps in its names
@@ -27,8 +28,7 @@ class Unreached(NamedTuple):
     scratch: str
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A file in a ledger, for the duration of the check."""
 
     place: str

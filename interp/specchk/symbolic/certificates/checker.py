@@ -12,13 +12,13 @@ as SMT-LIB, so that another solver can repeat it.  A `Decider` may show some of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
 import z3
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from specchk.deferred import dataclass, field
 from specchk.ir.nodes import Const
 from specchk.ir.program import Program, any_end
 from specchk.meaning.initial import initial_states
@@ -43,8 +43,7 @@ class Decider(Protocol):
         """Whether all steps to trees under conditions lead to listed states."""
 
 
-@dataclass(frozen=True, slots=True)
-class CertifiedCase:
+class CertifiedCase(Struct, frozen=True):
     """Some of the states: trees, and the constraints on their numbers."""
 
     label: str
@@ -52,8 +51,7 @@ class CertifiedCase:
     facts: Callable[[], Sequence[Truth]]
 
 
-@dataclass(slots=True)
-class Recheck:
+class Recheck(Struct):
     """The result: the obligations that were not proved, if any, and the effort."""
 
     cases: int = 0

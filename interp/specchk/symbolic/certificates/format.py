@@ -20,7 +20,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.lang.text.given import opened
 from specchk.meaning.linear import Form, Part, Terms
 
@@ -32,16 +33,14 @@ class MalformedCertificate(Exception):
     """A file that is not a certificate, or not a complete one; the text gives the line."""
 
 
-@dataclass(frozen=True, slots=True)
-class CertifiedPart:
+class CertifiedPart(Struct, frozen=True):
     """The states of one control part whose offsets satisfy all constraints; an offset is None in `state`."""
 
     state: tuple[Any, ...]
     constraints: tuple[Constraint, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+class Certificate(Struct, frozen=True):
     """A spec, its model, and the states; `lemmas` are invariants of a proof that are not in the spec."""
 
     spec: str

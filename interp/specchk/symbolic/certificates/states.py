@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import z3
+from msgspec import Struct
 
-from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.ir.types import Map, cardinality
 from specchk.meaning.linear import Terms
@@ -24,8 +24,7 @@ Place = tuple[int, int]  # the slot of a variable, and the position of an entry
 Opened = tuple[Tree, list[str]]  # a tree, and the names of its offsets
 
 
-@dataclass(slots=True, eq=False)
-class PartGroup:
+class PartGroup(Struct, eq=False):
     """All parts of one control part: its state with a Z3 number for each name, and their constraints."""
 
     state: tuple[Any, ...]

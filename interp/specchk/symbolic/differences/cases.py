@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.symbolic.differences.regions import (
     MAX_PARTS,
     DifferenceRegion,
@@ -28,8 +29,7 @@ Known = Mapping[Literal, bool]
 CasePart = tuple[tuple[Literal, ...], Mapping[str, Place]]  # of a region: what it assumes there, and places
 
 
-@dataclass(slots=True)
-class CaseTree:
+class CaseTree(Struct):
     """A formula and numbers, after some literals are decided."""
 
     formula: Formula

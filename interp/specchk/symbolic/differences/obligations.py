@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.types import Map
 from specchk.meaning.linear import Terms
 from specchk.symbolic.certificates.format import Constraint
@@ -25,8 +26,7 @@ Row = tuple[Any, Any, int]  # a literal of offsets' numbers, "" for the number 0
 Change = tuple[Place, Tree]  # an entry, and its tree after a step
 
 
-@dataclass(slots=True)
-class Arrival:
+class Arrival(Struct):
     """Entries after a step, with None for offsets, if formulas hold; `numbers` are the offsets."""
 
     entries: list[tuple[Place, Any]]
@@ -35,8 +35,7 @@ class Arrival:
     cases: CaseTree | None = None
 
 
-@dataclass(slots=True)
-class PartRegions:
+class PartRegions(Struct):
     """The parts of one control part, as regions of differences.
 
     `regions` contain the states of its parts, and may have more where a constraint is no difference.

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
 
 Literal = tuple[str, str, int]  # u - v <= d
 Place = tuple[Any, int]  # a name and a constant, which are added
@@ -48,8 +48,7 @@ def at_most(factors: Iterable[tuple[int, Place]], most: int) -> Literal:
     return ends.get(1, ""), ends.get(-1, ""), most
 
 
-@dataclass(frozen=True, slots=True)
-class DifferenceRegion:
+class DifferenceRegion(Struct, frozen=True):
     """All numbers that satisfy some literals: the row of each name, its distance from it, and the bounds.
 
     It is not empty.  A name that it lacks is any number.

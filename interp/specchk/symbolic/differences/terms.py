@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any
 
 import z3
+from msgspec import Struct, field
 
-from specchk.deferred import dataclass, field
 from specchk.symbolic.differences.cases import CaseTree, Formula, Number, case_tree
 from specchk.symbolic.differences.regions import LARGEST, DifferenceRegion, NotDecided, at_most
 
@@ -19,8 +19,7 @@ JUNCTIONS = MappingProxyType(  # whether all parts must hold; true and false hav
 )
 
 
-@dataclass(slots=True)
-class Formulas:
+class Formulas(Struct):
     """The formulas and numbers of Z3 terms, each converted once, and their mutual exclusions."""
 
     # With the terms and formulas, so that no other ones get their identities.

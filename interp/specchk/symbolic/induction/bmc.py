@@ -12,8 +12,8 @@ from itertools import count, takewhile
 from typing import Any
 
 import z3
+from msgspec import Struct, field
 
-from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.search.budget import Budget, Meter
 from specchk.search.coverage import complete_search_warnings
@@ -130,8 +130,7 @@ class Unrolling:
         return smallest(self.solver, self.solver.check, numbers, ends)
 
 
-@dataclass(slots=True)
-class _Unrolling:
+class _Unrolling(Struct):
     program: Program
     depth: int
     meter: Meter

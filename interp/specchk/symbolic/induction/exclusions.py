@@ -7,11 +7,12 @@ minimal ones are candidates: where fewer literals exclude each other, more are r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations, permutations, product
 from math import comb
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from specchk.symbolic.induction.templates import Atom, filled, named_keys
 
 # Of a choice of keys, by the length of a clause: all combinations of them are tried.
@@ -19,8 +20,7 @@ MAX_LITERALS = (0, 4_000, 600, 160)
 Masks = Mapping[Atom, Mapping[bool, Mapping[tuple[int, ...], int]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """An atom that is true, or false, for some of a clause's keys."""
 
     atom: Atom
@@ -46,8 +46,7 @@ class Literal:
         return {f"k{number}": f"$k{key}" for number, key in enumerate(self.keys)}
 
 
-@dataclass(frozen=True, slots=True)
-class Exclusion:
+class Exclusion(Struct, frozen=True):
     """For all keys in `domains`, distinct within a domain: not all of the literals are true."""
 
     domains: tuple[str, ...]

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import z3
+from msgspec import Struct, field
 
-from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.symbolic.induction.encode.bools import Truth, conjuncts, disj, negation
 from specchk.symbolic.induction.encode.program import System, distinct_from, step
@@ -29,8 +29,7 @@ from specchk.symbolic.replay import ReplayPath
 SMALL = (1, 2, 3, 4, 6, 8, 12, 16, 32)  # ends of offsets to try for a readable state
 
 
-@dataclass(frozen=True, slots=True)
-class ObligationResult:
+class ObligationResult(Struct, frozen=True):
     """The result of an obligation: None is proved, a path of states refutes it, a text means unknown."""
 
     kind: str
@@ -39,8 +38,7 @@ class ObligationResult:
     found: ReplayPath | str | None
 
 
-@dataclass(slots=True)
-class InductionWork:
+class InductionWork(Struct):
     """The answers for some instances, with their costs."""
 
     answers: list[ObligationResult] = field(default_factory=list)

@@ -14,10 +14,11 @@ import multiprocessing
 import os
 from collections.abc import Callable, Container, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import partial
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from specchk.ir.nodes import Apply, Choose, Const, Expr, Or, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Program, Property, any_end, nowhere
@@ -46,8 +47,7 @@ EACH = 8  # instances a task: an encoding of the hypothesis is made once a task
 NO_INVARIANTS = "the model has no invariant to prove"
 
 
-@dataclass(frozen=True, slots=True)
-class ProofOptions:
+class ProofOptions(Struct, frozen=True):
     """The options of a proof: the length of induction, processes, and seconds for each query."""
 
     k: int = 1

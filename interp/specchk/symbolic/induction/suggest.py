@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import z3
+from msgspec import Struct
+from msgspec.structs import replace
 
-from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter
@@ -89,8 +90,7 @@ def _states(program: Program, most: int) -> list[State]:
     return states[:: max(1, -(-len(states) // max(1, most)))]
 
 
-@dataclass(slots=True)
-class _Step:
+class _Step(Struct):
     """A path through an instance of an action, or its fault: its condition and its goals.
 
     `goals` are by name: the invariants of the program, its step invariants, and the candidates that the

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.footprint import read_by
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program, Property
@@ -32,8 +33,7 @@ def invariant(name: str, lowered: tuple[Expr, int]) -> Property:
     return Property("invariant", name, body, locals_, body.span)
 
 
-@dataclass(frozen=True, slots=True)
-class AtomTable:
+class AtomTable(Struct, frozen=True):
     """The expressions for an atom's truth, and for its falsehood if that is not the complement; its reads.
 
     `sizes`: the numbers of values of its keys.
@@ -105,8 +105,7 @@ def _at(table: Any, row: Sequence[int]) -> Any:
     return table
 
 
-@dataclass(slots=True)
-class Truths:
+class Truths(Struct):
     """The truth of atoms in an encoded state, computed on demand.
 
     `before`: the truths of a state that a step leads from; what reads no other variables is the same.

@@ -10,11 +10,12 @@ In texts, `$k0`, `$k1`, ... stand for keys, `$m0`, `$m1`, ... for the contents o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from string import Template, ascii_lowercase
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from specchk.ir.program import Program
 from specchk.ir.types import (
     Bag,
@@ -37,16 +38,14 @@ MAX_ATOMS = 400
 MAX_VALUES = 8  # of a type whose values are written out, or that keys range over where it is a range
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(Struct, frozen=True):
     """The names available to atoms: types, and definitions with the types of parameters and result."""
 
     types: Mapping[Type, str] = field(default_factory=dict)
     definitions: Sequence[tuple[str, tuple[Type, ...], Type]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """A place in a state, with a domain for each key; `option`: the option whose content it is."""
 
     text: str
@@ -55,8 +54,7 @@ class Site:
     option: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(Struct, frozen=True):
     """A predicate over keys, distinct if their domains are the same, and over contents of options.
 
     Where one of the options is none, the atom is neither true nor false.  Of the atoms of a `family` one is
@@ -117,8 +115,7 @@ def unused_names(program: Program) -> list[str]:
     return [letter for letter in ascii_lowercase if letter not in taken]
 
 
-@dataclass(frozen=True, slots=True)
-class Templates:
+class Templates(Struct, frozen=True):
     """The atoms of a program, using the names of its spec."""
 
     program: Program

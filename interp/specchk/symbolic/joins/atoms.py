@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.ir.program import Program
 from specchk.meaning.linear import Terms
 from specchk.symbolic.zones.precision import Abstraction, Question
@@ -21,8 +22,7 @@ from specchk.symbolic.zones.zones import Shape
 Atom = tuple[str, str, int]  # names of offsets, "" for the number 0, and a bound of their difference
 
 
-@dataclass(slots=True)
-class PlaceNames:
+class PlaceNames(Struct):
     """The names of the places of shapes, in order; place 0 is the number 0."""
 
     program: Program
@@ -46,8 +46,7 @@ class PlaceNames:
         return (names[i], names[j], bound) if names[i] < names[j] else (names[j], names[i], -bound - 1)
 
 
-@dataclass(slots=True)
-class SplitAtoms:
+class SplitAtoms(Struct):
     """Atoms in the order of discovery, and the comparisons of places that they denote."""
 
     names: PlaceNames

@@ -9,9 +9,9 @@ Not here: violations.  What is not proved may be true.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import Struct
+from msgspec.structs import replace
 
-from specchk.deferred import dataclass
 from specchk.ir.program import Program
 from specchk.search.budget import Budget
 from specchk.search.engine import Search
@@ -19,8 +19,7 @@ from specchk.symbolic.joins.engine import JoiningEngine, JoinOptions
 from specchk.symbolic.legality import check
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimOptions:
+class ClaimOptions(Struct, frozen=True):
     """The options: the maximal number of hulls in a search, and of processes (0: one for each core)."""
 
     most: int

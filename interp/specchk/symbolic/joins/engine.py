@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field
 
-from specchk.deferred import dataclass, field
+from msgspec.structs import replace
+
 from specchk.ir.program import Program
 from specchk.meaning.paths import NotSymbolic
 from specchk.search.engine import OnProgress, Search, Totals, explore
@@ -38,8 +39,7 @@ SHARE = 16  # steps of hulls for each of the exact search
 FIRST_MOST = 1  # zones of a control part, once only witnesses and coverage are open
 
 
-@dataclass(frozen=True, slots=True)
-class JoinOptions(ZoneOptions):
+class JoinOptions(ZoneOptions, frozen=True):
     """As `ZoneOptions`; the search for hulls starts at `join_after` zones, never if None."""
 
     join_after: int | None = JOIN_AFTER

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.meaning.paths import FREE, assuming
 from specchk.symbolic.joins.atoms import SplitAtoms
 from specchk.symbolic.zones.concrete import Taken
@@ -41,8 +42,7 @@ class Origin(NamedTuple):
     taken: Taken
 
 
-@dataclass(slots=True)
-class HullPart:
+class HullPart(Struct):
     """The hulls of one shape, by side, and the comparisons that define the sides."""
 
     atoms: Sequence[Question]
@@ -82,8 +82,7 @@ def joined(a: Zone, b: Zone) -> Zone:
     return Zone.of(a.shape, classes[1:], rows) if is_larger else a
 
 
-@dataclass(slots=True, eq=False)
-class Hull:
+class Hull(Struct, eq=False):
     """The hull of the zones of a shape on one side, and the steps after which it grew."""
 
     key: HullKey
@@ -116,8 +115,7 @@ def united(part: HullPart, joiner: Joiner | None = None) -> list[Zone]:
     return [zone for zone, *_ in zones]
 
 
-@dataclass(slots=True)
-class HullTable:
+class HullTable(Struct):
     """The hulls of the shapes owned by a process, by the sides of the comparisons that split them.
 
     `changed` are those that grew and are not expanded since, in the order in which they did.  A shape is a

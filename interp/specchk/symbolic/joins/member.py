@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
 from operator import itemgetter
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.meaning.paths import NotSymbolic
 from specchk.symbolic.joins.atoms import Atom, PlaceNames, SplitAtoms
 from specchk.symbolic.joins.failures import Failures, effects_of
@@ -26,8 +27,7 @@ TRIES = 20  # failures of one kind for which real states are sought
 FailingAtoms = dict[Shape, dict[Atom, bool]]  # on ways to failures: the atoms, and whether a hull is open
 
 
-@dataclass(slots=True)
-class HullTally:
+class HullTally(Struct):
     """A member's hulls and their control parts, the number to be expanded, and failures.
 
     `counts` and `outside` are of all expansions of a round, so of more than real states do.
@@ -58,7 +58,7 @@ class HullMember(ZoneMember):
         self._failing: dict[Hull, list[Candidate]] = {}  # what may fail in a hull or in steps out of it
         self._reaching: dict[str, set[Shape]] = {}  # where a hull may have a witness
         self._before: dict[Shape, set[Shape]] = {}  # from which of its shapes steps lead to one
-        self._tally = HullTally(Counts(0))
+        self._tally = HullTally(Counts([]))
 
     def start_hulls(
         self, atoms: Sequence[Atom], initial: Mapping[Zone, Taken], near: Mapping[Shape, int] | None
@@ -69,7 +69,7 @@ class HullMember(ZoneMember):
         self._table = HullTable(SplitAtoms(self._names, atoms))
         self._failing.clear()
         self._reaching.clear()
-        self._tally = HullTally(Counts(len(self.expander.program.points)))
+        self._tally = HullTally(Counts([0] * len(self.expander.program.points)))
         self._depth = 0
         own = {
             zone: Origin(0, 0, 0, number, None, taken)
@@ -89,7 +89,7 @@ class HullMember(ZoneMember):
             # Of a state that may not be real: no reason to end the search, but hulls have failed.
             self.expander.drop_counts()
             self._tally.refused = True
-            part = Expansion(Counts(len(self.expander.program.points)))
+            part = Expansion(Counts([0] * len(self.expander.program.points)))
         for hull in hulls:
             self._failing.pop(hull, None)  # of what it was before
         for number, candidate in (*part.states, *part.steps):
@@ -129,7 +129,7 @@ class HullMember(ZoneMember):
             self._table.add(zone, origin)
         self._depth += 1
         self._due, self._table.changed = list(self._table.changed), {}
-        return self._told(Counts(len(self.expander.program.points)))
+        return self._told(Counts([0] * len(self.expander.program.points)))
 
     def failing(self) -> list[tuple[Origin, Candidate]]:
         """A few of each failure in hulls of the level before, or in steps out of them."""

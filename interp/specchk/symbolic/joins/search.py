@@ -28,7 +28,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.symbolic.joins.atoms import Atom
 from specchk.symbolic.joins.hulls import Origin
 from specchk.symbolic.joins.member import FailingAtoms, HullMember, HullTally, nearest
@@ -52,8 +53,7 @@ class JoinState(Enum):
     FAILED = "failed"
 
 
-@dataclass(slots=True)
-class HullSearch:
+class HullSearch(Struct):
     """A search for hulls by some workers, from initial zones."""
 
     workers: Workers[ZoneMember]

@@ -24,7 +24,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, TypeVar
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.meaning.linear import Form, Terms, substituted, symbol
 from specchk.meaning.paths import (
     FREE,
@@ -243,8 +244,7 @@ class Tree:
         return None if isinstance(first, TreeNode) else first
 
 
-@dataclass(slots=True)
-class TreeWalker:
+class TreeWalker(Struct):
     """Walks trees with zones; `forks` and `known` count the open and the decided answers."""
 
     recorder: Recorder

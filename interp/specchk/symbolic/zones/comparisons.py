@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.meaning.linear import NOTHING, Form, Terms, added, primitive, substituted, symbol, symbols
 from specchk.meaning.paths import Defined, pair_of
 from specchk.symbolic.recording.trees import Ask, Define, Fresh, TreeNode
@@ -19,16 +20,14 @@ MAX_SUMS = 12  # of a shape
 MAX_SHIFTED = 24
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A comparison of a form of a shape's offsets with 0: whether it is at most 0."""
 
     shape: Shape
     form: Form
 
 
-@dataclass(frozen=True, slots=True)
-class Leading:
+class Leading(Struct, frozen=True):
     """A step from a shape to another one, whose offsets are forms of those before it (None: chosen).
 
     `has_sums`: numbers were defined on the way.

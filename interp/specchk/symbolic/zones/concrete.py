@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial, reduce
 from typing import Any
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.ir.footprint import steps_list_horizon
 from specchk.ir.program import Program
 from specchk.meaning.explain import Blame
@@ -34,8 +35,7 @@ from specchk.symbolic.zones.words import condition, sums
 from specchk.symbolic.zones.zones import Shape, Shapes
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Taken:
+class Taken(Struct, frozen=True, order=True):
     """A step on a path of zones: the action, its arguments (None if open), and the shape after it.
 
     Of an initial zone: which initial state.  Without a shape the step has no meaning.
@@ -46,8 +46,7 @@ class Taken:
     shape: Shape | None
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(Struct, frozen=True):
     """A condition at the end of a path, or on one more step after it."""
 
     kind: str
@@ -55,8 +54,7 @@ class Goal:
     step: Taken | None
 
 
-@dataclass(frozen=True, slots=True)
-class Real:
+class Real(Struct, frozen=True):
     """A behaviour of real states, and the reason why the property fails at its end.
 
     `condition`: what holds of the offsets of all states that the same steps end in where the goal is met.
@@ -67,8 +65,7 @@ class Real:
     condition: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
+class _Point(Struct, frozen=True):
     states: tuple[State, ...]
     rows: Matrix
 
@@ -77,8 +74,7 @@ MOST_POINTS = 20_000  # kept for other paths; then all are forgotten
 REPLAYS = 8  # kept for other paths
 
 
-@dataclass(slots=True)
-class _Way:
+class _Way(Struct):
     """The ends of all paths along some steps, computed on demand.
 
     Paths of one search have long beginnings in common: `after` has the ways that continue this one.

@@ -14,7 +14,8 @@ from functools import partial
 from itertools import accumulate, chain, compress
 from typing import Any, TypeVar
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.ir.program import Program
 from specchk.meaning.moves import Moves, Test, answered, outline
 from specchk.meaning.open_numbers import Term
@@ -34,8 +35,7 @@ T = TypeVar("T")
 Arguments = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Instance:
+class _Instance(Struct, frozen=True):
     """An action with its arguments: its reads in a control part, and the cases where it did nothing."""
 
     action: int
@@ -44,8 +44,7 @@ class _Instance:
     idle: dict[Any, Idle] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Control:
+class Control(Struct):
     """The trees of one shape; `still` has the counts of those in which no zone finds anything.
 
     `stops`: whether a state of the shape is a deadlock if nothing can be done there.

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import nsmallest
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.meaning.paths import FREE
 from specchk.symbolic.zones.zones import Reach, Shape, Zone
 
@@ -76,8 +77,7 @@ class Covered:
             yield from seen.zones
 
 
-@dataclass(slots=True)
-class _Seen:
+class _Seen(Struct):
     """The zones of one shape."""
 
     zones: set[Zone] = field(default_factory=set)

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import ClassVar
 
-from specchk.deferred import dataclass, field
 from specchk.ir.program import Program
 from specchk.meaning.paths import NotSymbolic
 from specchk.meaning.properties import NoAnswer
@@ -52,8 +52,7 @@ TRIES = 40  # candidates for one property in one level that are tried
 FIRST_REACH = Reach(0, 1)  # the order of offsets, and nothing else
 
 
-@dataclass(frozen=True, slots=True)
-class ZoneOptions(Options):
+class ZoneOptions(Options, frozen=True):
     """The options of a search over zones.
 
     `workers` 0 is one for each core.  With `horizons` the upper ends of `nat upto` are put back, so
@@ -128,7 +127,7 @@ class ZoneEngine(Engine[range]):
         self.findings = search.findings
         self.program = search.program if options.horizons else with_checks(search.program)
         self.reach = None if options.horizons else options.reach
-        self.counts = Counts(len(self.program.points))
+        self.counts = Counts([0] * len(self.program.points))
         # A renaming sorts the items of sets and bags again (`search.symmetry.renamer`), which would compare
         # open numbers, and a comparison is a question.
         if search.symmetry and any(orders_offsets(variable.type) for variable in self.program.variables):

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from itertools import islice
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct
+
 from specchk.ir.nodes import Const
 from specchk.ir.program import Program
 from specchk.meaning.paths import START, Matrix
@@ -33,8 +34,7 @@ COMPILE_AFTER = 200  # zones: loading kernels takes as long
 Arrive = Callable[[int, Zone, Taken], bool]  # takes a successor of a zone; False drops it
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Candidate:
+class Candidate(Struct, frozen=True, order=True):
     """A possible finding in a zone: `kind` as in `Violation`, or `reached`.
 
     `step`: the step after the zone that does it, for step invariants, states outside a constraint
@@ -51,12 +51,10 @@ class Candidate:
         return self.step is not None or self.name == "deadlock"
 
 
-@dataclass(slots=True)
-class Counts:
-    """Counts of the work done."""
+class Counts(Struct):
+    """Counts of the work done; `coverage` is that of each point."""
 
-    points: int
-    coverage: list[int] = field(init=False)
+    coverage: list[int]
     generated: int = 0
     covered: int = 0
     forks: int = 0
@@ -64,9 +62,6 @@ class Counts:
     cuts: int = 0
     checks: int = 0
     pruned: int = 0
-
-    def __post_init__(self) -> None:
-        self.coverage = [0] * self.points
 
     def add(self, other: Counts) -> None:
         """Add other counts."""
@@ -80,8 +75,7 @@ class Counts:
         self.pruned += other.pruned
 
 
-@dataclass(slots=True)
-class Expansion:
+class Expansion(Struct):
     """The results of some zones of a level, by the position of the zone.
 
     `states` are candidates in the zones themselves, `steps` in steps out of them (or the lack of any);
@@ -89,8 +83,8 @@ class Expansion:
     """
 
     counts: Counts
-    states: list[tuple[int, Candidate]] = field(default_factory=list)
-    steps: list[tuple[int, Candidate]] = field(default_factory=list)
+    states: list[tuple[int, Candidate]] = []
+    steps: list[tuple[int, Candidate]] = []
     arrived: int = 0
     outside: bool = False
 
@@ -136,7 +130,7 @@ class Expander:
         self, zones: Iterable[tuple[int, Zone]], arrive: Arrive | None, asked: frozenset[str]
     ) -> Expansion:
         """Check and expand a zone; without `arrive`, only check.  Questions in `asked` are decided."""
-        part = Expansion(Counts(len(self.program.points)))
+        part = Expansion(Counts([0] * len(self.program.points)))
         walker = self.walker
         walker.forks = walker.known = self.solver.checks = self.solver.pruned = 0
         for index, zone in zones:
@@ -250,7 +244,7 @@ class Expander:
 
     def drop_counts(self) -> None:
         """Discard the counts of an expansion that did not end."""
-        self._tell(Counts(len(self.program.points)))
+        self._tell(Counts([0] * len(self.program.points)))
         self.controls.drop_counts()
 
     def _tell(self, counts: Counts) -> None:

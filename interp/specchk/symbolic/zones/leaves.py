@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct
+
 from specchk.ir.footprint import read_by
 from specchk.ir.program import Property
 from specchk.meaning.moves import Test
@@ -26,8 +27,7 @@ from specchk.symbolic.zones.zones import Zone
 Delta = tuple[tuple[int, int], ...]  # what a run adds to the count of which coverage points
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A property of states: its kind of finding, the answer that is a finding, and its trees' code."""
 
     kind: str
@@ -50,22 +50,24 @@ def question_of(prop: Property, test: Test) -> Question:
     return Question("reached" if is_witness else prop.kind, prop.name, is_witness, test, slots)
 
 
-@dataclass(slots=True)
-class Leaf:
-    """The result of a run: `delta` and `cuts` are its counts, `hits` the number of zones that reach it."""
+class _Reached(Struct, kw_only=True):
+    """The number of zones that reach a leaf, and its number among the leaves of compiled trees."""
+
+    hits: int = 0
+    number: int = -1
+
+
+class Leaf(_Reached):
+    """The result of a run: `delta` and `cuts` are its counts."""
 
     delta: Delta
     cuts: int
-    hits: int = field(init=False, default=0)
-    number: int = field(init=False, default=-1)  # among the leaves of compiled trees
 
 
-@dataclass(slots=True)
 class Idle(Leaf):
     """Nothing was done, because a guard is false."""
 
 
-@dataclass(slots=True)
 class PredicateValue(Leaf):
     """The value of a predicate, or the reason why it is undefined; `name` is then that of a constraint."""
 
@@ -73,7 +75,6 @@ class PredicateValue(Leaf):
     name: str = ""
 
 
-@dataclass(slots=True)
 class Effect(Leaf):
     """A step: the offsets after it, as symbols of the state before and distances from them.
 
@@ -86,9 +87,9 @@ class Effect(Leaf):
     images: tuple[tuple[tuple[int, int], ...], ...]
     known: Matrix = START  # of the symbols that there are after the step: which are defined, and how
     still: Idle | None = None
-    steps: list[tuple[Question, Tree]] = field(default_factory=list)
+    steps: list[tuple[Question, Tree]] = []
     inside: Tree | None = None
-    outside: list[tuple[Question, Tree]] = field(default_factory=list)
+    outside: list[tuple[Question, Tree]] = []
     code: Any = None  # of its images, and the plan of its steps' trees (`compiled`)
     plan: Any = None
 

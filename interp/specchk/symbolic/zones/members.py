@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.symbolic.zones.comparisons import Record, recorded
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.covering import Covered
@@ -28,8 +29,7 @@ Order = tuple[int, int]
 Arrival = tuple[Order, Zone, Taken]
 
 
-@dataclass(frozen=True, slots=True)
-class Taking:
+class Taking(Struct, frozen=True):
     """A member's zones of the next level, in order of the steps to them, and the number dropped."""
 
     found: list[tuple[Order, Taken]]

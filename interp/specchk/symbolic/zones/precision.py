@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.meaning.linear import Form, Terms, added, primitive, substituted, symbol
 from specchk.meaning.paths import Defined, Matrix, assuming, pair_of, placed
 from specchk.symbolic.recording.solver import LinearSolver
@@ -27,8 +28,7 @@ Place = tuple[int, int]  # a symbol, and what is added to it
 Question = tuple[int, int, int]  # x_i - x_j <= bound
 
 
-@dataclass(frozen=True, slots=True)
-class ShapePredicates:
+class ShapePredicates(Struct, frozen=True):
     """The predicates of one shape; places are numbered from 1, and 0 is the number 0."""
 
     shifted: tuple[Place, ...] = ()
@@ -53,8 +53,7 @@ NONE = ShapePredicates()
 Precision = Mapping[Shape, ShapePredicates]
 
 
-@dataclass(slots=True)
-class Abstraction:
+class Abstraction(Struct):
     """The map from sets of states to zones: differences within `reach` (None: all), and predicates."""
 
     reach: Reach | None

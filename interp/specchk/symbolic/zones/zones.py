@@ -23,7 +23,8 @@ from struct import unpack_from
 from sys import byteorder
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.program import Program
 from specchk.ir.types import (
     Bag,
@@ -69,8 +70,7 @@ Split = Callable[[Any, list[Any]], Any]  # a value and the offsets found so far 
 Join = Callable[[Any, Any], Any]  # a shape and an iterator of offsets -> the value
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """The limit of distinguished differences: upper bounds up to `upper`, lower ones up to `lower`."""
 
     upper: int
@@ -160,8 +160,7 @@ def own_bounds(bounds: Matrix) -> Iterator[tuple[int, int, int]]:
             yield i, j, bound
 
 
-@dataclass(frozen=True, slots=True)
-class SplitState:
+class SplitState(Struct, frozen=True):
     """A state, and each of its variables split; `images` are its renamings."""
 
     state: State

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.lang.check.levels import children
 from specchk.lang.check.spec import Facts, Ref, Spec
 from specchk.lang.syntax import decls, tree
@@ -43,8 +44,7 @@ def recursions(spec: Spec, facts: Facts, report: Report) -> None:
         )  # fmt: skip
 
 
-@dataclass(slots=True)
-class _Uses:
+class _Uses(Struct):
     """The names that the declarations of a spec use; each declaration is read once."""
 
     spec: Spec

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from specchk.lang.check.access import outside_of_partial, place_at
 from specchk.lang.check.checker import Checker, Context
@@ -138,12 +139,12 @@ class StatementChecker:
             ref = self.checker.facts.refs.get(id(node))
             return replace(node, qualifier=LOCAL) if ref is not None and ref.kind == "local" else node
         changed: dict[str, Any] = {}
-        for item in fields(node):
-            value = getattr(node, item.name)
+        for name in node.__struct_fields__:
+            value = getattr(node, name)
             if isinstance(value, tree.Node):
-                changed[item.name] = self._marked(value)
+                changed[name] = self._marked(value)
             elif isinstance(value, tuple):
-                changed[item.name] = tuple(
+                changed[name] = tuple(
                     [self._marked(part) if isinstance(part, tree.Node) else part for part in value]
                 )
         return replace(node, **changed)

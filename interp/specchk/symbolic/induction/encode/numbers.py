@@ -13,16 +13,15 @@ from collections.abc import Callable
 from typing import Any
 
 import z3
+from msgspec import Struct
 
-from specchk.deferred import dataclass
 from specchk.symbolic.induction.encode.bools import Truth, both, choice, conj, disj, implies, negation
 
 Number = Any  # int | Cases | z3.ArithRef
 MAX_CASES = 48  # beyond that a term is smaller than its cases
 
 
-@dataclass(frozen=True, slots=True)
-class Cases:
+class Cases(Struct, frozen=True):
     """At least two values, ascending, each with its guard."""
 
     ways: tuple[tuple[int, Truth], ...]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program, Property, Start, Variable
 from specchk.ir.types import has_horizon, has_horizon_keys
@@ -24,8 +25,7 @@ from specchk.symbolic.induction.encode.trees import Tree
 State = tuple[Tree, ...]
 
 
-@dataclass(slots=True)
-class System:
+class System(Struct):
     """The encoding of a program; `fresh.facts` hold for all open states created so far."""
 
     program: Program

@@ -11,11 +11,12 @@ others are not encoded again: each item is kept, and what it has read is read by
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from specchk.ir import nodes
 from specchk.ir.program import Property
 from specchk.symbolic.induction.encode.bools import Truth, conj, conjuncts, disj, negation
@@ -29,8 +30,7 @@ T = TypeVar("T")
 Locals = Mapping[int, Tree]
 
 
-@dataclass(frozen=True, slots=True)
-class _Result(Generic[T]):
+class _Result(Struct, Generic[T], frozen=True):
     """An encoding, the places it read, and their trees, kept so that their identities are not reused."""
 
     value: T
@@ -38,13 +38,12 @@ class _Result(Generic[T]):
     trees: tuple[Tree, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Read(Generic[T]):
+class _Read(Struct, Generic[T], frozen=True):
     """The place that is read next, and the continuation for each tree there, by identity."""
 
     slot: int
     position: int | None
-    ways: dict[int, _Read[T] | _Result[T]] = field(default_factory=dict)
+    ways: dict[int, _Read[T] | _Result[T]] = {}
 
 
 class Recall(Generic[T]):
@@ -83,39 +82,35 @@ class Recall(Generic[T]):
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Items:
+class _Items(Struct, frozen=True):
     """Conditions in order, all (`every`) or one of which must hold: expressions, each with bound names."""
 
     every: bool
     parts: tuple[tuple[nodes.Expr, Locals], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Predicate:
+class _Predicate(Struct, frozen=True):
     """The condition under which a predicate is undefined, and its truth elsewhere."""
 
     faults: tuple[Truth, ...]
     truth: Truth
 
 
-@dataclass(frozen=True, slots=True)
-class _EncodedProperty:
+class _EncodedProperty(Struct, frozen=True):
     """The conditions that a property is undefined, and that it is defined and true."""
 
     unclear: Truth
     kept: Truth
 
 
-@dataclass(slots=True)
 class RecallingSystem(System):
     """As `System`, for many states with common trees; its instances have names that start with `t.`."""
 
-    _rows: list[tuple[int, Arguments]] = field(init=False)
-    _instances: Recall[ActionInstance] = field(init=False, default_factory=Recall)
-    _properties: Recall[_EncodedProperty] = field(init=False, default_factory=Recall)
-    _parts: Recall[_Predicate] = field(init=False, default_factory=Recall)
-    _items: dict[int, _Items] = field(init=False, default_factory=dict)
+    _rows: list[tuple[int, Arguments]] = field(default_factory=list)
+    _instances: Recall[ActionInstance] = field(default_factory=Recall)
+    _properties: Recall[_EncodedProperty] = field(default_factory=Recall)
+    _parts: Recall[_Predicate] = field(default_factory=Recall)
+    _items: dict[int, _Items] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         actions = enumerate(self.program.actions)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from specchk.deferred import dataclass, field
+from msgspec import Struct, field
+
 from specchk.lang.text.source import Span
 from specchk.symbolic.induction.encode.bools import Truth, conj
 from specchk.symbolic.induction.encode.trees import CannotEncode, Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """An expression is undefined if `when` holds."""
 
     when: Truth
@@ -40,8 +40,7 @@ class Unencodable(Exception):
 ReadPlace = tuple[int, int | None]  # a slot, and the position of one entry of its map
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedState:
+class WatchedState(Struct, frozen=True):
     """A state that records the places read, in order, with slots from number `first` on."""
 
     trees: Sequence[Tree]
@@ -66,8 +65,7 @@ def entry(state: ReadState, slot: int, position: int) -> Tree:
     return state.entry(slot, position) if isinstance(state, WatchedState) else state[slot][position]
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(Struct, frozen=True):
     """New entries at some positions of a map; the others are unchanged."""
 
     table: Mapping[int, Tree]
@@ -85,8 +83,7 @@ def written(state: ReadState, writes: Mapping[int, Tree | Entries]) -> tuple[Tre
     return tuple(trees)
 
 
-@dataclass(slots=True)
-class StepScope:
+class StepScope(Struct):
     """The scope of a step; `after` is the state before it as long as nothing is written."""
 
     before: ReadState

@@ -7,14 +7,14 @@ that a tree may have, again with None for its offsets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
 from typing import Any
 
 import z3
+from msgspec import Struct
+from msgspec.structs import replace
 
-from specchk.deferred import dataclass
 from specchk.ir.types import (
     Bag,
     Bool,
@@ -55,8 +55,7 @@ class Undecided(Exception):
     """A tree may have too many values, apart from offsets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """A possible value of a tree, with None for its offsets; `numbers` are these, under the guards."""
 
     guards: tuple[Truth, ...]

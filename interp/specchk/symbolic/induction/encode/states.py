@@ -11,8 +11,8 @@ import itertools
 from typing import Any
 
 import z3
+from msgspec import Struct, field
 
-from specchk.deferred import dataclass, field
 from specchk.ir.nodes import Value
 from specchk.ir.types import (
     Bag,
@@ -79,8 +79,7 @@ def default(kind: Type) -> Tree:
     return lift((), kind)
 
 
-@dataclass(slots=True)
-class OpenTrees:
+class OpenTrees(Struct):
     """Creates open trees; `facts` hold for every value of their types, `offsets` are unbounded.
 
     `made`: all constants of Z3's that the trees are made of.

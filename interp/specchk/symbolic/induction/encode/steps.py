@@ -9,13 +9,13 @@ Offsets that are chosen (`any n in low..high`, a parameter of a `nat upto`) are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any, assert_never
 
 import z3
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from specchk.deferred import dataclass, field
 from specchk.ir import nodes
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Map, has_horizon
@@ -40,8 +40,7 @@ from specchk.symbolic.ranges import checked
 Place = tuple[Tree, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ActionPath:
+class ActionPath(Struct, frozen=True):
     """A path through an action: its position, its arguments, its condition, and the state after it.
 
     `assigned` has the slots that it assigns, also those to which it assigns what they had: with the
@@ -55,8 +54,7 @@ class ActionPath:
     assigned: Mapping[int, tuple[int, ...] | None]
 
 
-@dataclass(frozen=True, slots=True)
-class ActionInstance:
+class ActionInstance(Struct, frozen=True):
     """An action with its arguments: its effects, and the conditions under which it is undefined.
 
     `undefined`: that one of the faults is there.  `refused`: that no outcome is taken, with what is chosen.
@@ -86,8 +84,7 @@ class ActionInstance:
         return z3.ForAll(self.chosen, self.refused)
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
+class _Frame(Struct, frozen=True):
     """A position on one path."""
 
     guards: tuple[Truth, ...] = ()
@@ -104,8 +101,7 @@ class _Frame:
         return replace(self, locals={**self.locals, slot: tree})
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(Struct, frozen=True):
     """The arguments of an instance, and the facts about open ones, which are derived from `chosen`."""
 
     trees: tuple[Tree, ...]

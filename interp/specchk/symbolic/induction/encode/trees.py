@@ -21,7 +21,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from specchk.deferred import dataclass
+from msgspec import Struct
+
 from specchk.ir.nodes import Value
 from specchk.ir.types import Bag, Bool, Map, Option, Record, Seq, Set, Type, Union
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, negation
@@ -36,48 +37,42 @@ class CannotEncode(Exception):
     """A construct without an encoding; the evaluator adds its place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opt:
+class Opt(Struct, frozen=True):
     """An option; `item` is None if `present` is decided to be False."""
 
     present: Truth
     item: Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Tagged:
+class Tagged(Struct, frozen=True):
     """A union: one record for each variant; None for impossible variants."""
 
     tag: Number
     records: tuple[Tree, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SetOf:
+class SetOf(Struct, frozen=True):
     """A set: items and guards.  `listed`: all items are decided and distinct, ascending in core's order."""
 
     items: tuple[tuple[Tree, Truth], ...]
     listed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RangeOf:
+class RangeOf(Struct, frozen=True):
     """All numbers from `low` to `high`, or without an upper end."""
 
     low: Number
     high: Number | None
 
 
-@dataclass(frozen=True, slots=True)
-class SeqOf:
+class SeqOf(Struct, frozen=True):
     """A sequence: the first `length` of the slots."""
 
     length: Number
     slots: tuple[Tree, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BagOf:
+class BagOf(Struct, frozen=True):
     """A bag: the items whose guards hold, in no order."""
 
     items: tuple[tuple[Tree, Truth], ...]
