@@ -21,6 +21,7 @@ from specchk.cli.output import rewrite_line
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
+from specchk.lang.text.given import opened
 from specchk.report.json import model_json
 from specchk.report.proof import not_proved_by_induction
 from specchk.report.text import constants, queries, wrapped
@@ -58,7 +59,7 @@ def command(choice: RecheckChoice) -> None:
     form = loaded("specchk.symbolic.certificates.format")
     try:
         with _uncollected():
-            certificate = form.read(Path(choice.file))
+            certificate = form.read(opened(Path(choice.file)))
     except OSError as error:
         raise click.ClickException(f"{choice.file}: {error.strerror}") from None
     except form.MalformedCertificate as error:

@@ -17,12 +17,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from io import TextIOWrapper
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from msgspec import Struct, field
 
-from specchk.lang.text.given import opened
 from specchk.meaning.linear import Form, Part, Terms
 
 SCHEMA = "specchk.certificate/2"
@@ -52,11 +50,11 @@ class Certificate(Struct, frozen=True):
     parts: tuple[CertifiedPart, ...] = ()
 
 
-def read(path: Path) -> Certificate:
-    """The certificate in a file; raises `MalformedCertificate`, and `OSError` if it cannot be read."""
+def read(file: IO[bytes]) -> Certificate:
+    """The certificate in a file, which is closed; raises `MalformedCertificate`, and `OSError`."""
     try:
-        with TextIOWrapper(opened(path), encoding="utf-8") as file:
-            return parsed(file)
+        with TextIOWrapper(file, encoding="utf-8") as lines:
+            return parsed(lines)
     except UnicodeDecodeError:
         raise MalformedCertificate("it is not text") from None
 
