@@ -29,7 +29,7 @@ from specchk.native.claims import claimed, purpose_of
 from specchk.native.compiler import KernelSource, load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.identity import identity_of
-from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread, records_of
+from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread
 from specchk.native.machine.layout import NoRoom, layout_of
 from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
 from specchk.native.machine.runs import Run
@@ -289,7 +289,7 @@ class NativeEngine(Engine[list[Run]]):
         return smallest_deadlock(self.explain.ends, self.findings, self.store.layout, resting)
 
     def _explain(self, noted: NotedState, depth: int) -> None:
-        record = records_of(self.program)[noted.record]
+        record = self.explain.records[noted.record]
         if not self.findings.has(record.kind, record.name):
             self.noted.append((noted, depth))
             self.explain.note(self.findings, noted, self.levels[:depth])

@@ -49,6 +49,8 @@ class Explainer:
         functions = functions or Functions.of(program)
         self.stepper, self.properties = functions.stepper, functions.properties
         self.ends = Ends(program, self.stepper, self.properties)
+        # Once: a search for hundreds of witnesses notes them in each level again.
+        self.records = records_of(program)
 
     def confirm(self, sample: Iterable[Sequence[int]], is_kept: Callable[[Sequence[State]], bool]) -> None:
         """Check some expanded states of a search without violations against the reference semantics.
@@ -87,7 +89,7 @@ class Explainer:
 
     def note(self, findings: Findings, noted: NotedState, levels: Levels) -> None:
         """Add a finding, as a witness or violation with its trace."""
-        record = records_of(self.program)[noted.record]
+        record = self.records[noted.record]
         if record.kind == "reached":
             findings.reached[record.name] = self._witness(record.name, noted.state, levels)
         else:
