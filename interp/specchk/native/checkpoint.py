@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, to_builtins
 
 from specchk.ir.types import Room
 from specchk.native.identity import Identity, refuse_others
@@ -139,9 +139,8 @@ class Checkpoints:
         # The resumed search continues in this file; what was written behind the last checkpoint is
         # overwritten.
         self._states = self.directory / content["file"]
-        self._checks = [(first, end, check) for first, end, check in content["checks"]]
-        known = content["saved"]
-        saved = Saved(**{**known, "found": [(NotedState.of(one), level) for one, level in known["found"]]})
+        self._checks = convert(content["checks"], list[Checked])
+        saved = convert(content["saved"], Saved)
         try:
             with self._states.open("rb", buffering=0) as file:
                 for first, end, check in self._checks:

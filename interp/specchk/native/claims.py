@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import re
 import time
@@ -32,7 +31,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from msgspec import Struct, to_builtins
+from msgspec import MsgspecError, Struct
+from msgspec.json import decode, encode
 
 from specchk import kept
 from specchk.ir.program import Program
@@ -97,13 +97,13 @@ def _started(process: int) -> str:
 
 def _holder(text: bytes) -> Holder | None:
     try:
-        return Holder(**json.loads(text))
-    except (ValueError, TypeError):
+        return decode(text, type=Holder)
+    except MsgspecError:
         return None
 
 
 def _packed(holder: Holder) -> bytes:
-    return json.dumps(to_builtins(holder)).encode()
+    return encode(holder)
 
 
 def purpose_of(program: Program) -> str:

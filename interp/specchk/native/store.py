@@ -7,10 +7,9 @@ not used of its chunk is free until it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
 
 from msgspec import Struct
 
@@ -48,11 +47,6 @@ class NotedState(Struct, frozen=True):
     record: int
     state: tuple[int, ...]
     after: tuple[int, ...]
-
-    @classmethod
-    def of(cls, saved: Mapping[str, Any]) -> NotedState:
-        """The record with these saved fields."""
-        return cls(saved["record"], tuple(saved["state"]), tuple(saved["after"]))
 
 
 class Worker:

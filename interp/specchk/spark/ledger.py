@@ -15,7 +15,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, to_builtins
 
 from specchk.export.storage import Storage
 from specchk.native import compiler
@@ -28,7 +28,7 @@ from specchk.native.machine.runs import Run, gaps
 from specchk.native.store import NotedState
 from specchk.sealed import Damaged, sealed, unsealed
 from specchk.search.engine import Unusable
-from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of, tally_of
+from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
 
 ROOMS = (*compiler.ROOMS, "spark", "export")  # whose sources decide what is found
 _NAME = "ledger.json"
@@ -82,8 +82,7 @@ def read_handed(storage: Storage, identity: Identity) -> Handed:
     """The state in which Spark took over; `Unusable` without a ledger, or with a damaged or foreign one."""
     content = _content(storage)
     refuse_others("the ledger", content["identity"], identity)
-    noted = [(NotedState.of(one), depth) for one, depth in content["noted"]]
-    return Handed(**{**content, "tally": tally_of(content["tally"]), "noted": noted})
+    return convert(content, Handed)
 
 
 def _content(storage: Storage) -> dict[str, Any]:

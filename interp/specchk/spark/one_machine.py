@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from crc32c import crc32c
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, to_builtins
 
 from specchk import kept
 from specchk.export.storage import Unwritable
@@ -32,7 +32,7 @@ from specchk.forecast.intervals import free_bytes
 from specchk.native.machine.memory import naming, write_fully
 from specchk.native.visited import InMemory, VisitedSet
 from specchk.spark.parcel import Host, worker_host
-from specchk.spark.states.slices import BrokenSlice, SliceTally, SpoiledSlice, ended, read_end, tally_of
+from specchk.spark.states.slices import BrokenSlice, SliceTally, SpoiledSlice, ended, read_end
 from specchk.spark.tasks import absorbed, opened, successors, tally_from
 
 SHARE = 2  # of the memory that is free the part that all tables may have; what is larger is in files
@@ -233,8 +233,7 @@ class Arrivals:
 def sent_of(file: BinaryIO, source: int, level: int) -> Sent:
     """The header of a file of successors; `BrokenSlice` if it is incomplete, or belongs to another search."""
     header, _ = read_end(file, file.name)
-    blocks = tuple(tuple((a, b, c) for a, b, c in places) for places in header["blocks"])
-    sent = Sent(header["source"], header["level"], blocks, tally_of(header["tally"]))
+    sent = convert(header, Sent)
     if (sent.source, sent.level) != (source, level):
         raise BrokenSlice(f"{file.name} was replaced by another file")
     return sent

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, convert, field, to_builtins
 
 from specchk import kept
 from specchk.conform.mutation.members import Kill
@@ -136,8 +136,7 @@ def read_outcome(key: str, mutant: Mutant) -> MutantOutcome | None:
     known = kept.read_json(_place(key))
     if known is None:
         return None
-    kills = tuple(Kill(**kill) for kill in known["kills"])
-    asked = tuple(known["asked"])
+    kills, asked = convert((known["kills"], known["asked"]), tuple[tuple[Kill, ...], tuple[str, ...]])
     return MutantOutcome(mutant, kills, asked, known["tests"], DONE, known["seconds"], is_cached=True)
 
 
@@ -145,7 +144,7 @@ def write_outcome(key: str, outcome: MutantOutcome) -> None:
     """Store an outcome, unless it is none."""
     if outcome.how == DONE:
         # A stopped mutant depends on the speed of this machine; it is not kept.
-        kills = [to_builtins(kill) for kill in outcome.kills]
+        kills = to_builtins(outcome.kills)
         known = {"kills": kills, "asked": outcome.asked, "tests": outcome.tests, "seconds": outcome.seconds}
         kept.write_json(_place(key), known)
 
@@ -155,9 +154,7 @@ def read_ground(key: str) -> Baseline | None:
     known = kept.read_json(_place(key))
     if known is None:
         return None
-    lines = {name: {module: frozenset(those) for module, those in modules.items()}
-             for name, modules in known["lines"].items()}  # fmt: skip
-    return Baseline((), (), known["tests"], lines, known["work"])
+    return Baseline((), (), known["tests"], convert(known["lines"], dict[str, Lines]), known["work"])
 
 
 def write_ground(key: str, ground: Baseline) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, to_builtins
 
 from specchk.conform.work.effort import TICK, WorkMeter, counted
 
@@ -198,4 +198,4 @@ def as_json(patches: Iterable[Patch]) -> list[dict[str, object]]:
 
 def from_json(tables: Iterable[Mapping[str, Any]]) -> tuple[Patch, ...]:
     """The patches from the data of `as_json`."""
-    return tuple(Patch(**item) for item in tables)
+    return convert(tables, tuple[Patch, ...])

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import SEEK_END
 from typing import Any, BinaryIO
 
 from crc32c import crc32c
-from msgspec import Struct, field, to_builtins
+from msgspec import Struct, convert, field, to_builtins
 
 from specchk.export.storage import Data, Storage
 from specchk.native.store import NotedState
@@ -212,14 +212,13 @@ class Slices(Struct, frozen=True):
         name = self._name(level, partition)
         end, size = read_end(file, name)
         # A slice has the right checksum in the wrong place, too: copied, or restored under another name.
-        if (end.pop("run"), end["level"], end["partition"]) != (self.run, level, partition):
+        if (end["run"], end["level"], end["partition"]) != (self.run, level, partition):
             raise BrokenSlice(f"{name} was replaced by another slice")
-        checks = end.pop("checks")
-        about = Slice(**{**end, "tally": tally_of(end["tally"])})
+        about = convert(end, Slice)
         if (about.inside + about.outside) * self.state_bytes != size:
             raise BrokenSlice(f"{name} does not have the states that it declares")
         file.seek(0)
-        return Opened(file, about, checks, name, self.state_bytes)
+        return Opened(file, about, end["checks"], name, self.state_bytes)
 
     @contextmanager
     def _blamed(self, level: int, partition: int) -> Iterator[str]:
@@ -295,9 +294,3 @@ def reading(name: str) -> Iterator[None]:
         raise BrokenSlice(f"{name} is missing") from error
     except OSError as error:
         raise BrokenSlice(f"{name} cannot be read ({error.strerror or error})") from error
-
-
-def tally_of(tally: Mapping[str, Any]) -> SliceTally:
-    """A tally from its JSON form."""
-    notes = tuple(map(NotedState.of, tally["found"]))
-    return SliceTally(tally["generated"], tally["cuts"], tuple(tally["counts"]), notes)
