@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from agreement.both import program_of
+from specchk.ir.program import Program
 from specchk.native import engine as native
 from specchk.search import reference
+from specchk.search.coverage import ONE_ORDER
 from specchk.search.engine import Options
 from specchk.search.symmetry import Symmetry
-from specchk.search.verdict import Violated
+from specchk.search.verdict import Holds, Outcome, Violated
 from specchk.symbolic.zones import engine as zones
 
 SPEC = """spec ordered
@@ -41,6 +43,24 @@ HARMLESS = [
 ]
 
 
+def reference_search(program: Program, **way: bool) -> Outcome:
+    """The outcome of the reference engine."""
+    return reference.search(program, Options(**way))  # type: ignore[arg-type]
+
+
+def native_search(program: Program, **way: bool) -> Outcome:
+    """The outcome of the native engine."""
+    return native.search(program, native.NativeOptions(workers=1, **way))  # type: ignore[arg-type]
+
+
+def zone_search(program: Program, **way: bool) -> Outcome:
+    """The outcome of the symbolic engine."""
+    return zones.search(program, zones.ZoneOptions(workers=1, **way))  # type: ignore[arg-type]
+
+
+ENGINES = {"reference": reference_search, "native": native_search, "zones": zone_search}
+
+
 @pytest.mark.parametrize(("guard", "prop"), DECISIVE)
 def test_a_fault_behind_the_item_that_decides_is_found(guard: str, prop: str, tmp_path: Path) -> None:
     """All renamings of a state must be searched if some have a value and others none."""
@@ -61,3 +81,60 @@ def test_order_that_changes_no_answer_costs_no_symmetry(guard: str, prop: str, t
     program = program_of(SPEC.format(guard=guard, prop=prop), tmp_path)
     assert program is not None
     assert Symmetry(program).order == 2
+
+
+PARTS = """spec parts
+sort Node
+var v : Node -> 0..1 = {{ n: 0 for n in Node }}
+action up(n: Node):
+    require forall m in Node: v[m] == 0
+    v'[n] = 1
+action down():
+    v' = {{ n: 0 for n in Node }}
+invariant i: exists n in Node: {part}
+model m:
+    Node = 2
+"""
+# In the representative the first element has 0 and decides; only in a renamed state another part is reached.
+BEHIND = [
+    "(v[n] == 1 implies n in Node)",
+    "(v[n] == 0 or (forall m in (filter k in Node: v[k] == 1): m == n))",
+]
+
+
+@pytest.mark.parametrize("part", BEHIND)
+@pytest.mark.parametrize("engine", ["reference", "native", "zones"])
+def test_a_part_that_only_another_order_reaches_is_no_violation(
+    part: str, engine: str, tmp_path: Path
+) -> None:
+    """With --strict nothing is reported that is not a violation without symmetry."""
+    program = program_of(PARTS.format(part=part), tmp_path)
+    assert program is not None
+    found = [ENGINES[engine](program, symmetry=symmetry, strict=True).verdict for symmetry in (True, False)]
+    assert found == [Holds(), Holds()]
+
+
+@pytest.mark.parametrize("part", BEHIND)
+def test_a_warning_shows_that_one_order_was_tried(part: str, tmp_path: Path) -> None:
+    """Without --strict symmetry is kept, and the warning does not claim more than was searched."""
+    program = program_of(PARTS.format(part=part), tmp_path)
+    assert program is not None
+    for search in (reference_search, native_search):
+        on, off = (search(program, symmetry=symmetry).warnings for symmetry in (True, False))
+        assert off == ()
+        assert len(on) == 1
+        assert ONE_ORDER in on[0]
+
+
+def test_a_part_that_no_order_reaches_is_a_violation_with_symmetry(tmp_path: Path) -> None:
+    """Where all elements are evaluated, symmetry stays on, and what is never true is reported."""
+    text = PARTS.format(part="true").replace(
+        "exists n in Node: true", "forall n in Node: v[n] > 1 implies false"
+    )
+    program = program_of(text, tmp_path)
+    assert program is not None
+    for search in (reference_search, native_search):
+        outcome = search(program, symmetry=True, strict=True)
+        assert isinstance(outcome.verdict, Violated)
+        assert [v.kind for v in outcome.verdict.violations] == ["vacuous"]
+        assert outcome.statistics.symmetry.startswith("on")

@@ -175,6 +175,7 @@ def _coverage(outcome: Outcome) -> list[dict[str, Any]]:
             "at": point.span.where,
             "count": count,
             "decided": index not in live,
+            "by_order": index in outcome.by_order,
         }
         for index, (point, count) in enumerate(points)
     ]

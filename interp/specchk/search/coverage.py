@@ -8,7 +8,7 @@ violations of kind `vacuous` under `--strict`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from specchk.ir.footprint import live_points
 from specchk.ir.program import Point, Program, allows_any_end
@@ -17,6 +17,8 @@ from specchk.search.verdict import Violation
 NOTHING_ASKED = (
     "no property is checked, and `deadlock ok` allows every deadlock: only undefined values can be detected"
 )
+
+ONE_ORDER = "in one order of interchangeable elements; --no-symmetry tries every order"
 
 NO_VARIABLES = "the spec has no variables: it has one state, and no step changes anything"
 
@@ -31,8 +33,12 @@ def never(program: Program, counts: Sequence[int]) -> list[Point]:
     return [point for index, (point, count) in pairs if count == 0 and index in live]
 
 
-def describe(point: Point) -> str:
-    """The warning for one point."""
+def describe(point: Point, *, by_order: bool = False) -> str:
+    """The warning for one point; `by_order`: another order of elements may reach it."""
+    return _described(point) + (f" ({ONE_ORDER})" if by_order else "")
+
+
+def _described(point: Point) -> str:
     text = " ".join(point.span.text.split())
     text = text if len(text) <= 60 else text[:57] + "..."
     match point.kind:
@@ -47,8 +53,13 @@ def describe(point: Point) -> str:
     return f"{point.span.where}: in `{point.owner}` the antecedent `{text}` is never true"
 
 
-def complete_search_warnings(program: Program, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
-    """The warnings of a run: vacuity, if the search was complete, and omissions."""
+def complete_search_warnings(
+    program: Program, counts: Sequence[int], *, complete: bool, by_order: Collection[int] = ()
+) -> tuple[str, ...]:
+    """The warnings of a run: vacuity, if the search was complete, and omissions.
+
+    `by_order`: the points whose counts depend on the order of elements, of which symmetry tries one.
+    """
     left_out = ", ".join(program.left_out)
     found = [f"not checked (omitted by the model): {left_out}"] if left_out else []
     if asks_nothing(program):
@@ -56,8 +67,10 @@ def complete_search_warnings(program: Program, counts: Sequence[int], *, complet
     if not program.variables:
         found.append(NO_VARIABLES)
     if complete:
+        unsure = {program.points[index] for index in by_order}
         idle = {point.owner for point in never(program, counts) if point.kind == "action"}
-        found += [describe(p) for p in never(program, counts) if p.kind == "action" or p.owner not in idle]
+        shown = [p for p in never(program, counts) if p.kind == "action" or p.owner not in idle]
+        found += [describe(point, by_order=point in unsure) for point in shown]
     return tuple(found)
 
 
@@ -68,9 +81,11 @@ def asks_nothing(program: Program) -> bool:
     return allows_any_end(program)
 
 
-def vacuous(program: Program, counts: Sequence[int]) -> list[Violation]:
-    """The warnings that fail `--strict`: all except those for branches never taken."""
-    texts = [describe(point) for point in never(program, counts) if point.kind != "branch"]
+def vacuous(program: Program, counts: Sequence[int], by_order: Collection[int] = ()) -> list[Violation]:
+    """The warnings that fail `--strict`: all that are certain, except those for branches never taken."""
+    unsure = {program.points[index] for index in by_order}
+    shown = [point for point in never(program, counts) if point.kind != "branch" and point not in unsure]
+    texts = [describe(point) for point in shown]
     if asks_nothing(program):
         texts.append(NOTHING_ASKED)
     return [Violation("vacuous", text, None) for text in texts]

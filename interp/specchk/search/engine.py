@@ -31,7 +31,7 @@ from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
 from specchk.search.liveness.explored import Explored
 from specchk.search.liveness.regions import ListedSteps, Look, StepSource
 from specchk.search.refined import claim, wrong_beginnings
-from specchk.search.symmetry import Renaming, Symmetry, symmetry_of
+from specchk.search.symmetry import Renaming, Symmetry, counted_by_order, symmetry_of
 from specchk.search.temporal import TemporalCheck
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic
 
@@ -121,11 +121,18 @@ class Search:
         # Which state of several is the first depends on the order of steps, which renaming changes.
         if ignored and self.options.symmetry:
             self.symmetry_text = "off (ignored variables)"
+        # A part that no state reaches is a violation then, and must not be one of the order of elements.
+        if self.options.strict and any(self.program.points[i].kind != "branch" for i in self._by_order()):
+            self.symmetry, self.symmetry_text = None, "off (--strict: a quantifier may end before a part)"
 
     @property
     def renamings(self) -> list[Renaming]:
         """The renamings of sort elements that identify states; none without symmetry."""
         return self.symmetry.renamings if self.symmetry is not None else []
+
+    def _by_order(self) -> frozenset[int]:
+        """The coverage points whose counts may be 0 only because states were renamed."""
+        return counted_by_order(self.program, self.renamings, violated=self.findings.is_violated)
 
     @property
     def is_stopped(self) -> bool:
@@ -244,6 +251,7 @@ class Search:
         # Before `conclude`, which adds witnesses that were not reached to the findings: with these a complete
         # search would look like an incomplete one.
         skipped = totals.skipped > 0 and not decide_nothing(self.program)
+        self.findings.by_order = self._by_order()
         complete = self.findings.is_complete(keep_going=self.options.keep_going) and not skipped
         verdict = self.findings.conclude(
             totals.coverage, complete=complete, strict=self.options.strict, outside=totals.outside,
@@ -260,6 +268,7 @@ class Search:
             self.program, engine.name, verdict, statistics, totals.coverage,
             (*self.findings.warnings(totals.coverage, complete=complete), *totals.warnings),
             tuple(self.findings.reached.items()), stopped=self.findings.stopped,
+            by_order=self.findings.by_order,
         )  # fmt: skip
 
 

@@ -46,6 +46,7 @@ class Findings(Struct):
     undecided_end: bool = False
     vacuous: list[str] = field(default_factory=list)  # of temporal properties and fairness
     notes: list[str] = field(default_factory=list)  # more warnings
+    by_order: frozenset[int] = frozenset()  # points whose counts depend on which states symmetry kept
     announced: set[tuple[str, str]] = field(default_factory=set)  # violations whose traces are built later
 
     @property
@@ -84,7 +85,9 @@ class Findings(Struct):
 
     def warnings(self, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
         """The outcome's warnings; `counts` and `complete` as in `conclude`."""
-        warnings = list(complete_search_warnings(self.program, counts, complete=complete))
+        warnings = list(
+            complete_search_warnings(self.program, counts, complete=complete, by_order=self.by_order)
+        )
         warnings += [*self.vacuous, *self.notes]
         if self.undecided_end:
             warnings.append(self._undecided)
@@ -117,7 +120,7 @@ class Findings(Struct):
             self._note_unreached(bounds)
             if strict:
                 of_fairness = [Violation("vacuous", text, None) for text in self.vacuous]
-                for violation in [*vacuous(self.program, counts), *of_fairness]:
+                for violation in [*vacuous(self.program, counts, self.by_order), *of_fairness]:
                     self.found[violation.kind, violation.name] = violation
         # Before the reason for stopping: a violation was confirmed by the reference stepper, so it is true
         # however little was searched.  That there is none, or no witness, is known of a complete search only.

@@ -17,13 +17,13 @@ from itertools import permutations, product
 from math import factorial, prod
 from typing import Any
 
-from specchk.ir.nodes import And, Choose, Expr, Implies, Or, Quantifier
+from specchk.ir.nodes import And, Choose, Cover, Expr, Implies, Or, Quantifier
 from specchk.ir.program import Program, Same
 from specchk.ir.totality import is_total
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.typing import sorts_in
 from specchk.ir.verify import parts, results
-from specchk.ir.walk import expressions, roots
+from specchk.ir.walk import expressions, inside, roots
 from specchk.meaning.values import State, universe
 
 Renaming = dict[str, tuple[int, ...]]  # sort -> new position of each element
@@ -140,26 +140,43 @@ def decisive_sorts(program: Program) -> frozenset[str]:
 
 @lru_cache(maxsize=4)  # the search of a small model may be followed by another
 def _decisive_sorts(same: Same) -> frozenset[str]:
-    program = same.program
-    bodies = [root for action in program.actions for root in roots(action.body)]
-    quantifiers = [quantifier for body in bodies for quantifier in _decisive(body, None)]
-    for prop in (*program.invariants, *program.step_invariants):
-        quantifiers += _decisive(prop.body, True)
-    for prop in program.witnesses:
-        quantifiers += _decisive(prop.body, False)
-    for prop in (*program.constraints, *([program.deadlock_ok] if program.deadlock_ok else [])):
-        quantifiers += _decisive(prop.body, None)
+    # Where an item is false or has no value, a `forall` that is an invariant is a violation in any order.  An
+    # `exists` with a true item reaches its witness; that it has no value in a renamed state, where an item
+    # without a value comes first, is no reason to search them all.
+    ended = _ended_early(same.program, invariant=True, witness=False)
+    quantifiers = [one for one in ended if not is_total(one.body)]
     return frozenset(name for quantifier in quantifiers for name in sorts_in(quantifier.local.type))
 
 
-def _decisive(expr: Expr, answer: bool | None) -> Iterator[Quantifier]:
-    """The quantifiers over elements whose order of evaluation may decide between a value and a fault.
+def counted_by_order(program: Program, renamings: Sequence[Renaming], *, violated: bool) -> frozenset[int]:
+    """The coverage points whose counts may be 0 only because states were renamed.
 
-    `answer`: the expression's value is that of an invariant (True) or of a witness (False).  Where an
-    item is false or has no value, a `forall` that is an invariant is a violation in any order.  An
-    `exists` with a true item reaches its witness; that it has no value in a renamed state, where an
-    item without a value comes first, is no reason to search them all.
+    A quantifier ends at the first item that decides, so a point in its body may be reached in some states of
+    a class only.  The items of an invariant's `forall` are all reached, unless it is violated.
     """
+    moved = {name for one in renamings for name, places in one.items() if list(places) != sorted(places)}
+    ended = _ended_early(program, invariant=None if violated else True, witness=None) if moved else ()
+    bodies = [one.body for one in ended if not moved.isdisjoint(sorts_in(one.local.type))]
+    return frozenset(node.point for body in bodies for node in inside(body) if isinstance(node, Cover))
+
+
+def _ended_early(program: Program, *, invariant: bool | None, witness: bool | None) -> Iterator[Quantifier]:
+    """The quantifiers over elements that may end before the last, where this is not the end of a search.
+
+    `invariant`, `witness`: the values of these in all states that matter.
+    """
+    for root in (root for action in program.actions for root in roots(action.body)):
+        yield from _ends_early(root, None)
+    for prop in (*program.invariants, *program.step_invariants):
+        yield from _ends_early(prop.body, invariant)
+    for prop in program.witnesses:
+        yield from _ends_early(prop.body, witness)
+    for prop in (*program.constraints, *([program.deadlock_ok] if program.deadlock_ok else [])):
+        yield from _ends_early(prop.body, None)
+
+
+def _ends_early(expr: Expr, answer: bool | None) -> Iterator[Quantifier]:
+    """The quantifiers of an expression with that value; None if it has any."""
     left = [(expr, answer)]
     while left:
         expr, answer = left.pop()
@@ -168,7 +185,7 @@ def _decisive(expr: Expr, answer: bool | None) -> Iterator[Quantifier]:
             case Quantifier():
                 if expr.every is answer:
                     answers = (expr.body,)
-                elif any(sorts_in(expr.local.type)) and not is_total(expr.body):
+                elif any(sorts_in(expr.local.type)):
                     yield expr
             case _ if answer is None:  # then it is of no part
                 pass

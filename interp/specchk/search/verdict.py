@@ -227,6 +227,7 @@ class Outcome(Struct, frozen=True):
     forecast: Forecast | None = None  # made before the run, if that was requested
     certificate: str | None = None  # the file that was written of a verdict `holds`
     stopped: Inconclusive | None = None  # why a search ended early, also where the verdict is a violation
+    by_order: frozenset[int] = frozenset()  # points whose counts depend on which states symmetry kept
 
 
 def name_of(verdict: Verdict) -> str:

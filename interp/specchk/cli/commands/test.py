@@ -106,14 +106,16 @@ def command(
 def never_taken(file: str, results: Sequence[dict[str, Any]]) -> list[str]:
     """The actions and branches of a file that run in none of its models, as lines of text.
 
-    Points that some model's constants decide are left out: they may be taken there without being counted.
+    Points that some model's constants decide are left out, and those whose counts depend on the order of
+    elements: they may be taken there without being counted.
     """
     counts: dict[tuple[str, str, str, str], int] = {}
     for result in results:
         for point in result.get("coverage", ()):
             if point["kind"] in ("action", "branch") and point["at"].startswith(f"{file}:"):
                 key = (point["at"], point["kind"], point["in"], point["label"])
-                counts[key] = counts.get(key, 0) + int(point["count"]) + int(point["decided"])
+                unsure = point["decided"] or point["by_order"]
+                counts[key] = counts.get(key, 0) + int(point["count"]) + int(unsure)
     never = [key for key, count in counts.items() if count == 0]
     idle = {owner for _, kind, owner, _ in never if kind == "action"}
     return [

@@ -89,7 +89,8 @@ def _coverage(outcome: Outcome) -> Iterator[str]:
     live = live_points(program)
     for index, (point, count) in enumerate(zip(program.points, outcome.coverage, strict=True)):
         # What the constants decide is not counted: its 0 would call a branch that is taken never taken.
-        if index in live:
+        # Nor is a 0 shown that another order of elements may change.
+        if index in live and (count or index not in outcome.by_order):
             lines = by_source.setdefault(point.span.source, {})
             lines.setdefault(point.span.line, []).append((count, point.kind))
     if not by_source:
