@@ -22,6 +22,7 @@ from msgspec.structs import asdict, replace
 from specchk.ir.nodes import Apply, Choice, Const, Expr, Value
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program
+from specchk.ir.range_checks import with_checks
 from specchk.ir.types import Int, Set, has_horizon, item_of, of_shape
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.evaluate import Evaluator
@@ -32,7 +33,6 @@ from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, Values, universe
 from specchk.search.replay import ReplayFailed, quiet_steps_to
 from specchk.search.verdict import Step, Trace
-from specchk.symbolic.ranges import with_checks
 
 T = TypeVar("T")
 LISTED = 16  # so many of the least numbers are chosen on every path

@@ -53,6 +53,10 @@ class ImpossibleEvent(Exception):
     """Raised by a tracing: an earlier event rules this one out; the text gives the reason."""
 
 
+class BeyondBounds(ImpossibleEvent):
+    """An event with an argument above a horizon: a model with larger bounds may explain it."""
+
+
 class Call(Struct, frozen=True):
     """An action of the spec with plain arguments, any of which may be `ANY`."""
 

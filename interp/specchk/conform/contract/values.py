@@ -36,16 +36,20 @@ REMEMBERED = 4096  # values of a variable
 
 
 class NotAValue(Exception):
-    """A plain object that is not a value of the expected type; `path` is its place in the whole value."""
+    """A plain object that is not a value of the expected type; `path` is its place in the whole value.
 
-    def __init__(self, message: str, path: str = "") -> None:
+    `is_beyond`: it is a number above the horizon of its type, so that a model with a larger one may have it.
+    """
+
+    def __init__(self, message: str, path: str = "", *, is_beyond: bool = False) -> None:
         self.message = message
         self.path = path
+        self.is_beyond = is_beyond
         super().__init__(f"{path}: {message}" if path else message)
 
     def inside(self, place: str) -> NotAValue:
         """The same error, with its path extended by the enclosing `place`."""
-        return NotAValue(self.message, place + self.path)
+        return NotAValue(self.message, place + self.path, is_beyond=self.is_beyond)
 
 
 class Some(Struct, frozen=True):
@@ -196,9 +200,11 @@ def _scalar(kind: Bool | Int | Enum | Sort) -> Reader:
 
     def number(given: Any) -> Value:
         # Python's `True` is 1; a projection that mixes them up is a mistake to be shown.
-        if isinstance(given, int) and not isinstance(given, bool) and low <= given <= high:
+        if not isinstance(given, int) or isinstance(given, bool):
+            raise _wrong(given, kind)
+        if low <= given <= high:
             return given
-        raise _wrong(given, kind)
+        raise _wrong(given, kind, is_beyond=has_horizon and given > high)
 
     def name(given: Any) -> Value:
         if given in members:
@@ -209,7 +215,7 @@ def _scalar(kind: Bool | Int | Enum | Sort) -> Reader:
         case Bool():
             return truth
         case Int():
-            low, high = kind.low, kind.high
+            low, high, has_horizon = kind.low, kind.high, kind.horizon
             return number
         case Enum() | Sort():
             members = kind.members
@@ -328,8 +334,8 @@ def _limited(items: Callable[[Any], tuple[Value, ...]], kind: Seq | Bag) -> Read
     return limited
 
 
-def _wrong(given: Any, kind: Type) -> NotAValue:
-    return NotAValue(f"{_shown(given)} is not a value of {show_type(kind)}")
+def _wrong(given: Any, kind: Type, *, is_beyond: bool = False) -> NotAValue:
+    return NotAValue(f"{_shown(given)} is not a value of {show_type(kind)}", is_beyond=is_beyond)
 
 
 def _shown(given: Any) -> str:

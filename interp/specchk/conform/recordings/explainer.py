@@ -81,7 +81,8 @@ class RecordingExplainer:
         kinds = Counter(map(itemgetter("event"), recording.events[: explained.consumed]))
         values = {name: frozenset(known) for name, known in explained.seen.items()}
         bad = f"{recording.name}: {explained.gave_up}" if explained.gave_up else ""
-        blocked = None if explained.blocked is None else told(validator, recording, explained.blocked)
+        by = explained.by or validator
+        blocked = None if explained.blocked is None else told(by, recording, explained.blocked)
         accepted = not bad and blocked is None
         copies = self._copies(validator, recording) if self.wanted.power and accepted else ()
         return RecordingResult(
@@ -97,6 +98,7 @@ class RecordingExplainer:
             validator = self._validator(recording)
         except BadRecording:
             return None  # it was whole, and is no longer
+        validator = self._explain(validator, recording).by or validator
         return contradiction_of(validator, self.cls(validator.program, recording), recording, number)
 
     def _explain(self, validator: Validator, recording: Recording) -> Explained:

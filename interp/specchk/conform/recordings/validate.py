@@ -14,6 +14,9 @@ A recording is accepted iff candidates are left after its last event.  Otherwise
 event, with the candidates before it (see `nearmiss` for the reasons).  If the
 candidates are too many to be followed there is no verdict: `gave_up` has the reason.
 
+A horizon is the end of a search, not of the spec: a recording that is blocked after steps beyond it were cut
+off, or by a number beyond it, is explained again without horizons (`Explained.by`).
+
 Theory: trace validation as in Cirstea, Kuppe, Merz, "Validating Traces of Distributed Programs Against
 TLA+ Specifications" (2024); theirs gives the question to a model checker, here only named successors
 are computed, so the cost is that of the events and not of the spec.
@@ -30,11 +33,13 @@ from msgspec import Struct, field
 
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Meaning, Tracing
+from specchk.conform.contract.tracing import ANY, BeyondBounds, Call, ImpossibleEvent, Meaning, Tracing
+from specchk.conform.recordings.events.beyond import leaves_horizons, lists_horizon
 from specchk.conform.recordings.events.called import CalledInstances, Instances, RepeatedInstances, SpecStep
-from specchk.conform.recordings.events.fields import Fields, ShownTogether
+from specchk.conform.recordings.events.compared import Compared
+from specchk.conform.recordings.events.fields import Fields
 from specchk.conform.recordings.events.reading import EventReader, ReadEvent
-from specchk.conform.recordings.events.steps import NamedSteps
+from specchk.conform.recordings.events.steps import Horizons, NamedSteps
 from specchk.ir.types import Map
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Stepper
@@ -45,7 +50,7 @@ from specchk.meaning.values import State, Values, show
 MOST_CANDIDATES = 4_096
 MOST_COMPARED = 8  # states that are compared in pairs
 
-_UNSEEN = object()
+BOUNDS = "it has numbers above a horizon, and all up to it are tried; let `constants` give larger bounds"
 
 
 class Haste(Enum):
@@ -63,6 +68,7 @@ class Blocked(Struct, frozen=True):
     meaning: Meaning | None
     candidates: tuple[State, ...]
     reason: str = ""
+    is_beyond: bool = False  # an argument or a field of the event is above a horizon
 
 
 class Explained(Struct):
@@ -81,6 +87,7 @@ class Explained(Struct):
     gave_up: str = ""
     blocked: Blocked | None = None
     seen: dict[str, set[Any]] = field(default_factory=dict)
+    by: Validator | None = None
 
 
 class TakenEvent(NamedTuple):
@@ -101,40 +108,6 @@ class Trail(Struct):
         if number > len(self.around) or self.around[number - 1][0] != before:
             return None
         return self.around[number - 1][1]
-
-
-class Compared:
-    """Up to two texts of each field's values: enough to show that a comparison is with varying values."""
-
-    def __init__(self, seen: dict[str, set[Any]]) -> None:
-        self._seen = seen
-        self._first: dict[str, Any] = {}
-        self._changing: set[str] = set()
-        # The fields that are shown together, of which some were not seen to change.
-        self._open: dict[ShownTogether, list[int]] = {}
-
-    def add(self, together: ShownTogether, values: Sequence[Any]) -> None:
-        """Record the fields of an event."""
-        names, firsts = together.names, self._first
-        places = self._open.get(together)
-        if places is None:
-            places = [at for at, name in enumerate(names) if name not in self._changing]
-            self._open[together] = places
-        for place in places:
-            name, value = names[place], values[place]
-            first = firsts.get(name, _UNSEEN)
-            # Most values are the first one again, and a text of them takes longer.
-            if first is not value and (first.__class__ is not value.__class__ or first != value):
-                firsts.setdefault(name, value)
-                self._add(name, value)
-                self._open[together] = [at for at in places if names[at] not in self._changing]
-
-    def _add(self, name: str, value: Any) -> None:
-        values = self._seen.setdefault(name, set())
-        if len(values) < 2:
-            values.add(repr(value))
-        if len(values) > 1:
-            self._changing.add(name)
 
 
 class TooMany(Exception):
@@ -158,15 +131,21 @@ def distinct(states: Sequence[State], known: Sequence[State] = ()) -> tuple[Stat
 class Validator:
     """Explains recordings by one program; its compiled code is shared by all of them."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, horizons: Horizons = Horizons.KEPT) -> None:
         self.instance = instance
+        self.horizons = horizons
         self.program = instance.program
-        self.steps = NamedSteps(self.program)
-        self.fields = Fields(instance)
+        self.steps = NamedSteps(self.program, horizons)
+        self.fields = Fields(instance, horizons)
         self.initial = tuple(initial_states(self.program))
-        called = CalledInstances(self.program)
+        called = CalledInstances(self.program, horizons)
         self.instances, self.step = called.of, called.step
         self.reader = EventReader(called, self.fields)
+
+    @cached_property
+    def without_horizons(self) -> Validator:
+        """A validator that takes the steps beyond horizons, too."""
+        return Validator(self.instance, Horizons.LIFTED)
 
     @cached_property
     def stepper(self) -> Stepper:
@@ -175,6 +154,25 @@ class Validator:
 
     def explain(self, tracing: Tracing, recording: Recording) -> Explained:
         """Explain a recording, or the longest possible prefix of it."""
+        cuts = self.steps.horizon_cuts
+        explained = self._explained(tracing, recording)
+        blocked = explained.blocked
+        if blocked is None or self.horizons is Horizons.LIFTED:
+            return explained
+        # An event that the tracing refuses is refused in any state.
+        is_open = blocked.is_beyond or (not blocked.reason and self.steps.horizon_cuts > cuts)
+        if not is_open:
+            return explained
+        further = self.without_horizons.explain(tracing.again(), recording)
+        last = further.blocked
+        is_beyond = last is not None and (blocked.is_beyond or leaves_horizons(self.program, last.candidates))
+        if last is not None and is_beyond and lists_horizon(self.program, tracing, recording, last.number):
+            further.blocked = None
+            further.gave_up = f"event {last.number} ({last.event['event']}): {BOUNDS}"
+        return further
+
+    def _explained(self, tracing: Tracing, recording: Recording) -> Explained:
+        """As `explain`, by this validator."""
         trail = Trail()
         first = self.follow(tracing, recording, Haste.LAZY, trail)
         stopped = first.blocked
@@ -186,7 +184,7 @@ class Validator:
 
     def follow(self, tracing: Tracing, recording: Recording, haste: Haste, trail: Trail) -> Explained:
         """Follow the candidates through a recording, of which the tracing has not read any event yet."""
-        explained = Explained()
+        explained = Explained(by=self)
         candidates = idle = self.initial
         compared = Compared(explained.seen)
         costs = dict.fromkeys(self.initial, 0)
@@ -208,13 +206,15 @@ class Validator:
                 if idle:
                     idle = self._idle(tracing, read, idle)
             except ImpossibleEvent as error:
-                explained.blocked = Blocked(number, event, meaning, candidates, str(error))
+                is_beyond = isinstance(error, BeyondBounds)
+                explained.blocked = Blocked(number, event, meaning, candidates, str(error), is_beyond)
                 return explained
             except TooMany as error:
                 explained.gave_up = f"event {number} ({event['event']}): {error}"
                 return explained
             if not after:
-                explained.blocked = Blocked(number, event, meaning, tried)
+                is_beyond = self._shows_beyond(read)
+                explained.blocked = Blocked(number, event, meaning, tried, is_beyond=is_beyond)
                 return explained
             candidates = after
             explained.consumed = number
@@ -230,6 +230,15 @@ class Validator:
             if read.shown is not None:
                 compared.add(read.shown[0], read.shown[2])
         return explained
+
+    @staticmethod
+    def _shows_beyond(read: ReadEvent) -> bool:
+        """Whether an event shows a number above a horizon, which no state of the model has."""
+        if read.shown is None:
+            return False
+        together, _, values = read.shown
+        shown = zip(together.expressions, values, strict=True)
+        return any(expression.is_beyond(value) for expression, value in shown)
 
     def onward(
         self, tracing: Tracing, meaning: Meaning, before: tuple[State, ...], haste: Haste
@@ -301,8 +310,8 @@ class Validator:
 
     def taken(self, read: ReadEvent, before: Sequence[State]) -> tuple[State, ...]:
         """The states after an event that agree with the recorded part; raises `TooMany`."""
-        if read.refused:
-            raise ImpossibleEvent(read.refused)
+        if read.refusal is not None:
+            raise read.refusal
         states: list[State] = []
         for way in read.ways:
             states += self.by_way(way, before)

@@ -24,6 +24,7 @@ from operator import itemgetter
 from typing import ClassVar
 
 from specchk.ir.program import Program
+from specchk.ir.range_checks import with_checks
 from specchk.meaning.paths import NotSymbolic
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.values import State
@@ -34,7 +35,6 @@ from specchk.search.verdict import Inconclusive, Outcome, Symbolic, Trace, Viola
 from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.confirmation import confirm
 from specchk.symbolic.legality import check, orders_offsets
-from specchk.symbolic.ranges import with_checks
 from specchk.symbolic.recording.solver import LinearSolver
 from specchk.symbolic.replay import Replay
 from specchk.symbolic.workers import Workers

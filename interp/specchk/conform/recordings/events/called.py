@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from specchk.conform.contract.tracing import (
     ANY,
     LASTING_ARGS,
+    BeyondBounds,
     Call,
     ImpossibleEvent,
     Repeated,
@@ -19,7 +20,9 @@ from specchk.conform.contract.tracing import (
     may_be_no_step,
 )
 from specchk.conform.contract.values import NotAValue, raw
+from specchk.conform.recordings.events.steps import Horizons
 from specchk.ir.program import Program
+from specchk.ir.types import Type
 from specchk.meaning.values import Values
 
 MOST_CALLS = 1024  # kept by their addresses: those of some recordings
@@ -45,8 +48,9 @@ class CalledInstances:
     `changing` counts the calls with arguments that may change.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, horizons: Horizons = Horizons.KEPT) -> None:
         self.program = program
+        self._horizons = horizons
         self._numbers = {action.name: number for number, action in enumerate(program.actions)}
         values = Values()
         self._domains = [[values.values(p.type) for p in action.params] for action in program.actions]
@@ -111,8 +115,18 @@ class CalledInstances:
                 choices.append(domain)
                 continue
             try:
-                value = raw(arg, param.type)
+                value = raw(arg, self._horizons.of_type(param.type))
             except NotAValue as error:
-                raise ImpossibleEvent(f"{call}: {error}") from None
-            choices.append((value,) if value in domain else ())
+                refusal = BeyondBounds if error.is_beyond else ImpossibleEvent
+                raise refusal(f"{call}: {error}") from None
+            choices.append((value,) if value in domain or _is_beyond(arg, param.type) else ())
         return number, list(product(*choices))
+
+
+def _is_beyond(arg: Any, kind: Type) -> bool:
+    """Whether a value has a number above a horizon of its type, where such values are read."""
+    try:
+        raw(arg, kind)
+    except NotAValue as error:
+        return error.is_beyond
+    return False

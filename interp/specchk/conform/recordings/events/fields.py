@@ -15,6 +15,7 @@ from typing import Any
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.tracing import Seen, SeenTogether
 from specchk.conform.contract.values import LASTING, NotAValue, Table, raw
+from specchk.conform.recordings.events.steps import Horizons
 from specchk.ir.nodes import Apply, Expr
 from specchk.ir.ops import Op
 from specchk.ir.types import Bool, Int, Record, Type
@@ -42,13 +43,13 @@ class ShownExpression:
 
     def __init__(self, expr: Expr, fields: Fields) -> None:
         self.expr = expr
-        self.type: Type = expr.type
+        self.type: Type = fields.horizons.of_type(expr.type)
         self.own: type | None = (
             int if isinstance(expr.type, Int) else bool if isinstance(expr.type, Bool) else None
         )
         self._fields = fields
         self.evaluate = fields.evaluator.compile(expr)
-        self._read = fields.read(expr.type)
+        self._read = fields.read(self.type)
         self.same: dict[int, tuple[Any, Any]] = {}
 
     def value(self, state: State) -> Any:
@@ -72,6 +73,14 @@ class ShownExpression:
             else:
                 self._fields.changing += 1
         return known[1]
+
+    def is_beyond(self, value: Any) -> bool:
+        """Whether a plain value has a number above a horizon of the expression's type."""
+        try:
+            raw(value, self.type)
+        except NotAValue as error:
+            return error.is_beyond
+        return False
 
     def _wanted(self, value: Any) -> Any:
         # With its type, since True is 1.
@@ -141,9 +150,10 @@ class Fields:
     `changing` counts the values given that may change.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, horizons: Horizons = Horizons.KEPT) -> None:
         self.instance = instance
-        self.evaluator = Evaluator(len(instance.program.variables))
+        self.horizons = horizons
+        self.evaluator = Evaluator(len(instance.program.variables), horizons=horizons is Horizons.KEPT)
         self._expressions: dict[str, ShownExpression] = {}
         self._together: dict[tuple[tuple[str, str], ...], ShownTogether] = {}
         self._read: dict[Type, dict[Any, Any]] = {}

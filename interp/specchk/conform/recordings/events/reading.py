@@ -20,7 +20,7 @@ READ_AHEAD = 512  # events
 
 
 class ReadEvent(NamedTuple):
-    """A meaning, also as values of the spec; `refused` is the reason if the spec lacks an action or argument.
+    """A meaning, also as values of the spec; `refusal` if the spec lacks an action or argument of it.
 
     `lasts` is whether a tracing that reads on cannot change a value of the meaning.
     """
@@ -30,7 +30,7 @@ class ReadEvent(NamedTuple):
     may_be_no_step: bool
     shown: WantedValues | None
     lasts: bool
-    refused: str = ""
+    refusal: ImpossibleEvent | None = None
 
 
 class EventReader:
@@ -46,7 +46,7 @@ class EventReader:
         try:
             ways, may_be_no_step = instances.of_ways(meaning.ways)
         except ImpossibleEvent as error:
-            return ReadEvent(meaning, (), False, None, False, str(error))
+            return ReadEvent(meaning, (), False, None, False, error)
         shown = fields.wanted(meaning.seen) if meaning.seen else None
         lasts = changing == instances.changing + fields.changing
         return ReadEvent(meaning, ways, may_be_no_step, shown, lasts)

@@ -6,9 +6,13 @@ Not here: the definition of a step (`meaning.step`), and the instances named by 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from typing import Any
 
 from specchk.ir.program import Action, Program
+from specchk.ir.range_checks import with_checks
+from specchk.ir.ranges import without_horizons
+from specchk.ir.types import Type
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.step import Compiled, Run, Stepper
 from specchk.meaning.texts.joined import RuleText, called
@@ -16,17 +20,30 @@ from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values
 
 
+class Horizons(Enum):
+    """Whether a step that stores a number above a `nat upto` horizon is cut off, as in a search."""
+
+    KEPT = "kept"
+    LIFTED = "lifted"
+
+    def of_type(self, kind: Type) -> Type:
+        """The type of values that a step may store where one of this type is declared."""
+        return kind if self is Horizons.KEPT else without_horizons(kind)
+
+
 class NamedSteps(Stepper):
     """A stepper whose actions add the states after their steps to `reached`."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, horizons: Horizons = Horizons.KEPT) -> None:
         self.reached: list[State] = []
-        super().__init__(program)
+        self.horizons = horizons
+        # Where intervals that end at a horizon have shown that a value fits its place, it is checked now.
+        super().__init__(program if horizons is Horizons.KEPT else with_checks(program))
         self._env = self._fresh()
 
     def make_evaluator(self) -> Evaluator:
         """The compiler of expressions, without coverage, since a recording is not a search."""
-        return Evaluator(self.size)
+        return Evaluator(self.size, horizons=self.horizons is Horizons.KEPT)
 
     def compiled(self, index: int, action: Action, values: Values) -> NamedAction:
         """One action's functions."""

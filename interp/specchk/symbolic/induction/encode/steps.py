@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from specchk.ir import nodes
 from specchk.ir.program import Action, Program
+from specchk.ir.range_checks import checked
 from specchk.ir.types import Map, has_horizon
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, negation
 from specchk.symbolic.induction.encode.exprs import encode
@@ -35,7 +36,6 @@ from specchk.symbolic.induction.encode.scope import (
 )
 from specchk.symbolic.induction.encode.states import OpenTrees, keys
 from specchk.symbolic.induction.encode.trees import RangeOf, SeqOf, SetOf, Tree, lift
-from specchk.symbolic.ranges import checked
 
 Place = tuple[Tree, ...]
 
