@@ -27,9 +27,3 @@ def end_with(parent: int) -> None:
         # The parent may have ended before the call, and then no signal comes.
         if os.getppid() != parent:
             os._exit(1)
-
-
-def end_quietly_with(parent: int) -> None:
-    """As `end_with`; also end silently on Ctrl-C, which all processes of a terminal receive."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    end_with(parent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -223,6 +224,24 @@ def test_processes_end_with_a_command_that_is_killed(args: tuple[str, ...], numb
         # All of them have the pipe: its end comes when none is left.
         running.stdout.read()
         assert running.wait() == -number
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("args", [
+    ("run", "replication.spec", "--model", "two_brokers", "--prove", "--workers", "2"),
+    ("simulate", "replication.spec", "--engine", "reference", "--walks", "100000", "--workers", "2"),
+], ids=lambda args: args[0])  # fmt: skip
+def test_ctrl_c_ends_a_command_with_its_processes(args: tuple[str, ...]) -> None:
+    """The terminal interrupts all of them; whichever it reaches first, there is a report and no traceback."""
+    with process(*args, "--json", cwd=SPECS, start_new_session=True) as running:
+        while len(children(running.pid)) < 3:  # with Python's resource tracker
+            assert running.poll() is None
+            os.sched_yield()
+        os.killpg(running.pid, signal.SIGINT)
+        out, err = running.communicate(timeout=HANG_S)
+        assert running.returncode == 21, err
+        assert b"Traceback" not in err
+        assert not out or json.loads(out)["verdict"] == "inconclusive"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux binds a process to cores")

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import signal
-from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agreement.both import of_seed, program_of
 from seeded import few_of
-from specchk import processes
 from specchk.compile.instantiate import instantiate
-from specchk.explore import walkers
-from specchk.explore.simulate import Walks
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning.step import Stepper
@@ -323,39 +315,3 @@ def test_what_cannot_be_encoded_goes_from_process_to_process(tmp_path: Path) -> 
     assert found is not None
     error = pickle.loads(pickle.dumps(Unencodable(found.actions[0].span, "too large")))
     assert str(error) == f"{found.actions[0].span.where}: too large"
-
-
-@pytest.mark.parametrize("module", [proofs, walkers])
-def test_an_interrupt_ends_processes_without_a_trace_of_each(
-    module: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C reaches all processes of a terminal; Python's own handler would print a traceback in each."""
-    made: list[dict[str, Any]] = []
-
-    class Recorded(Executor):
-        """Work is done when it is submitted: Z3 has no threads."""
-
-        def __init__(self, workers: int, **options: Any) -> None:
-            made.append(options)
-
-        def submit(self, task: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
-            future: Future[Any] = Future()
-            future.set_result(task(*args, **more))
-            return future
-
-    monkeypatch.setattr(module, "ProcessPoolExecutor", Recorded)
-    monkeypatch.setattr(proofs, "EACH", 2)
-    found = program("two_round_fetch_proof.spec", "three_replicas")
-    if module is proofs:
-        prove(found, ProofOptions(workers=2))
-    else:
-        walkers.simulate_on(found, Walks(seed=1, walks=2 * walkers.BLOCK, steps=1), 2)
-    (options,) = made
-    before, parents = signal.getsignal(signal.SIGINT), list[int]()
-    monkeypatch.setattr(processes, "end_with", parents.append)  # else this process would end with its parent
-    try:
-        options["initializer"](*options["initargs"])
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
-        assert parents == [os.getpid()]
-    finally:
-        signal.signal(signal.SIGINT, before)

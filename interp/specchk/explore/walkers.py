@@ -7,10 +7,7 @@ order, and the first with a violation is the last that counts.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Callable, Generator
-from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing
 from random import Random
 
@@ -20,7 +17,7 @@ from msgspec.structs import replace
 from specchk.explore.simulate import Walks, found_nothing, simulate, walked
 from specchk.ir.program import Program
 from specchk.meaning.values import State
-from specchk.processes import end_quietly_with
+from specchk.parallel import results_of
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Trace, Violated, WalkCounts
 
@@ -137,20 +134,8 @@ def _taken(program: Program, todo: list[Walks], workers: int) -> Generator[Block
     if workers == 1 or len(todo) == 1:
         yield from (walked(program, block) for block in todo)
         return
-    # Not forked: a caller may have threads, and a fork would keep their locks forever.
-    # Ctrl-C ends these at once; the outcomes merged until then are reported.
-    pool = ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"),
-        initializer=end_quietly_with, initargs=(os.getpid(),),
-    )  # fmt: skip
-    try:
-        ahead: list[Future[Block]] = []
-        for block in todo:
-            ahead.append(pool.submit(walked, program, block))
-            # Not all at once: a violation in an early block makes the others superfluous.
-            if len(ahead) > 2 * workers:
-                yield ahead.pop(0).result()
-        for future in ahead:
-            yield future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    # Not all at once: a violation in an early block makes the others superfluous.  Ctrl-C ends those that are
+    # computed at once; the outcomes merged until then are reported.
+    tasks = [(program, block) for block in todo]
+    with closing(results_of(walked, tasks, workers, ahead=2 * workers)) as results:
+        yield from results

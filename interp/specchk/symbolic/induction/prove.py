@@ -10,10 +10,7 @@ action and no invariant can tell apart are asked once.  Not asked: witnesses, de
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Callable, Container, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 from msgspec import Struct
@@ -27,7 +24,7 @@ from specchk.ir.typing import sorts_in
 from specchk.ir.verify import judged
 from specchk.ir.walk import inside, roots
 from specchk.meaning.values import State, universe
-from specchk.processes import end_quietly_with
+from specchk.parallel import results_of
 from specchk.search.budget import Budget, Meter
 from specchk.search.engine import Options, Search, explore
 from specchk.search.proof import Failure, Proof, ProofCosts, Unanswered
@@ -210,19 +207,8 @@ def _results(
     if len(tasks) < 2:
         yield from (instance_work(program, asked, task) for task in tasks)
         return
-    # A forked process would begin with the state of Z3 here, and find other models with it.
-    spawn = multiprocessing.get_context("spawn")
-    # Also inside of Z3.
-    pool = ProcessPoolExecutor(
-        asked.workers, mp_context=spawn, max_tasks_per_child=1,
-        initializer=end_quietly_with, initargs=(os.getpid(),),
-    )  # fmt: skip
-    try:
-        futures = [pool.submit(instance_work, program, asked, task) for task in tasks]
-        for future in futures:
-            yield future.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    given = [(program, asked, task) for task in tasks]
+    yield from results_of(instance_work, given, asked.workers, ahead=len(tasks), each=1)
 
 
 def _proof(

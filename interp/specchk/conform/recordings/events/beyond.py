@@ -8,8 +8,9 @@ numbers up to one: as the value of an argument that is not recorded, or in its s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from specchk.conform.contract.recording import Recording
 from specchk.conform.contract.tracing import ANY, Call, Repeated, Tracing
