@@ -70,29 +70,11 @@ class Endless(Evaluator):
     def compile(self, expr: Expr) -> Callable[[Env], Value]:
         """The function of an expression."""
         match expr:
-            case Const(ends_at_horizon=True):
+            case Const(ends_at_horizon=True) | Quantifier(domain=Const(ends_at_horizon=True)):
                 return _unlisted
-            case Quantifier(domain=Const(ends_at_horizon=True) as domain):
-                return self._some(expr, domain)
             case MapOf(type=Map(key=key)) if has_horizon(key):
                 return _unlisted
         return super().compile(expr)
-
-    def _some(self, expr: Quantifier, domain: Const) -> Callable[[Env], Value]:
-        """A quantifier that the values up to the horizon may decide; otherwise its value is not known."""
-        slot, body, decides = self.index(expr.local), self.compile(expr.body), not expr.every
-        items = domain.value
-        # A witness below the horizon decides `exists` for good, and a counterexample `forall`; nothing else
-        # does.
-        assert isinstance(items, tuple)
-
-        def some(e: Env) -> Value:
-            for e[slot] in items:
-                if bool(body(e)) is decides:
-                    return decides
-            return _unlisted(e)
-
-        return some
 
 
 def outlines(kind: Type) -> list[Any]:
