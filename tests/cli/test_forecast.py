@@ -33,6 +33,18 @@ def test_a_search_that_the_sample_ends_has_an_exact_forecast() -> None:
     assert told["forecast"]["states"] == {"low": 14, "likely": 14, "high": 14}
 
 
+def test_a_sample_that_is_too_small_is_reported_as_json(tmp_path: Path) -> None:
+    """There is one object, with the exit code, where there is no forecast."""
+    file = tmp_path / "none.spec"
+    file.write_text(
+        "spec none\nvar x : 0..3\ninit: x > 3\naction a():\n    skip\nmodel m:\n    expect holds\n"
+    )
+    found = CliRunner().invoke(command, [str(file), "--forecast", "--json"])
+    told = json.loads(found.stdout)
+    assert (told["verdict"], told["exit_code"], found.exit_code) == ("inconclusive", 21, 21)
+    assert told["reason"].startswith("no forecast: a sample of 0 states")
+
+
 def test_a_forecast_judges_no_temporal_property(monkeypatch: pytest.MonkeyPatch) -> None:
     """States are counted; obligations do not matter."""
     monkeypatch.setattr("specchk.native.engine.StepsOfSearch", None)

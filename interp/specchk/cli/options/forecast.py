@@ -44,10 +44,20 @@ class Asking:
         """The forecast, if one was requested; exits if no search was requested."""
         if not (self.only or self.first):
             return None
-        forecast = _made(choice, options)
-        if forecast is not None and self.only and as_json:
+        forecast, reason = _made(choice, options)
+        if forecast is None:
+            echo(f"no forecast: {reason}", err=True)
+            if self.only and as_json:
+                code = int(Exit.INCONCLUSIVE)
+                about = {
+                    "schema": "specchk.ended/1",
+                    "verdict": "inconclusive",
+                    "reason": f"no forecast: {reason}",
+                }
+                print_json({**about, "exit_code": code})
+        elif self.only and as_json:
             print_json(asked_json(instance.program, forecast))
-        elif forecast is not None:
+        else:
             # Ahead of a search on standard error: standard output has the report, which may be JSON.
             echo("\n".join(forecast_lines(forecast)), err=not self.only)
         if self.only:
@@ -55,8 +65,8 @@ class Asking:
         return forecast
 
 
-def _made(choice: ModelChoice, options: Options) -> Forecast | None:
-    """The forecast; None if there is none, after printing the reason."""
+def _made(choice: ModelChoice, options: Options) -> tuple[Forecast | None, str]:
+    """The forecast; None with the reason if there is none."""
     too_small = loaded("specchk.forecast.extrapolate").TooSmall
     scout, native = loaded("specchk.native.scout"), loaded("specchk.native.engine")
     question = scout.ChosenModel(load(choice.file), choice.model, choice.table, choice.properties)
@@ -66,9 +76,7 @@ def _made(choice: ModelChoice, options: Options) -> Forecast | None:
     try:
         forecast: Forecast = scout.forecast(question, settings)
     except too_small as reason:
-        echo(f"no forecast: {reason}", err=True)
+        return None, str(reason)
     except Unsupported as reason:
-        echo(f"no forecast: the native engine cannot run this model ({reason})", err=True)
-    else:
-        return forecast
-    return None
+        return None, f"the native engine cannot run this model ({reason})"
+    return forecast, ""
