@@ -33,6 +33,7 @@ ARGUMENTS: Mapping[str, tuple[Any, ...]] = MappingProxyType({
     "BadLine": ("a.jsonl", 3),
     "BindingError": ((Mistake("a", "b"),),),
     "Diverged": (Divergence("state", Trace((1,), ()), None, "", "why"),),
+    "DivergedBeyond": (Divergence("outside", Trace((1,), ()), None, "", "why"), {"n": 3}),
     "Faulty": (1, (2,), Undefined(SPAN, "why")),
     "ImplementationFailure": ("died", "why"),
     "LayoutError": ("S103", 1, 2, "a", "b"),

@@ -8,6 +8,8 @@ a deadlock: the search ends there, not the protocol.  So the actions are tried a
     any p in Offset:            a = 3, MaxOffset = 3: nothing to choose, but 4 would do
         require p > a
 
+An instance of an action that no listed number enables is tried in the same way (`OpenInstances`).
+
 Every engine uses this module for its reports, so a deadlock, too, is confirmed by the reference stepper.
 """
 
@@ -15,7 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, auto
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
+
+from msgspec.structs import replace
 
 from specchk.ir.footprint import steps_list_horizon
 from specchk.ir.program import Program
@@ -85,6 +90,38 @@ class Ends:
             return End.DEADLOCK if moves.idle(state, START) else End.BOUNDED
         except NotSymbolic:
             return End.UNDECIDED
+
+    @cached_property
+    def _moves(self) -> Moves | None:
+        return open_moves(self.program)
+
+
+class OpenInstances:
+    """Distinguishes instances that no number enables from those that one beyond a horizon may enable."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        # Arguments are given; it is statements that list numbers.
+        self._listing = frozenset(
+            index for index, action in enumerate(program.actions)
+            if steps_list_horizon(replace(program, actions=(replace(action, params=()),)))
+        )  # fmt: skip
+
+    def lists(self, index: int) -> bool:
+        """Whether statements of an action use all numbers up to a horizon."""
+        return index in self._listing
+
+    def may_step(self, state: State, index: int, args: tuple[Any, ...]) -> bool:
+        """Whether an instance that no listed number enables may have a step in a state."""
+        if not self.lists(index):
+            return False
+        moves = self._moves
+        if moves is None:
+            return True
+        try:
+            return any(one is not None for one in moves.ask(partial(moves.once, state, index, args), START))
+        except NotSymbolic:
+            return True
 
     @cached_property
     def _moves(self) -> Moves | None:

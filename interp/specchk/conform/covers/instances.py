@@ -17,6 +17,7 @@ from specchk.conform.covers.by_location import KEPT, ByLocation, Numbers, picked
 from specchk.conform.covers.classes import Classifier, Key
 from specchk.conform.covers.locations import Touched
 from specchk.ir.nodes import Value
+from specchk.meaning.deadlock import OpenInstances
 from specchk.meaning.tracing import Marks
 from specchk.meaning.values import State
 
@@ -107,6 +108,7 @@ class Instances:
         self.classes = Kinds()
         self.refusals = Kinds()
         self.classifier = classifier
+        self._open = OpenInstances(classifier.program)
         self._effect = lru_cache(KEPT)(self._effect_of)
         self._by = ByLocation(classifier.program, classifier.tracer.every, attrgetter("all"), self._instance)
         self.numbers_of, self.state = self._by.numbers_of, self._by.state
@@ -151,12 +153,14 @@ class Instances:
 
     def _trace(self, index: int, args: tuple[Value, ...], touched: Touched, read: Numbers) -> _Traced | None:
         """An instance for these numbers of the locations that it reads; None if it is undefined there."""
-        looked = self.classifier.tracer.instance(index, args, self._by.narrow(touched.read, read))
+        state = self._by.narrow(touched.read, read)
+        looked = self.classifier.tracer.instance(index, args, state)
         if looked is None:
             return None
         if not looked.reached:
             # Beyond a horizon the spec does not determine whether the step is refused.
-            refusal = None if looked.beyond else self.refusals.number((index, looked.dead_ends))
+            beyond = looked.beyond or self._open.may_step(state, index, args)
+            refusal = None if beyond else self.refusals.number((index, looked.dead_ends))
             refused = InstanceSteps(index, args, (), refusal=refusal, is_open=refusal is not None)
             return _Traced((), refused)
         ways = []

@@ -10,15 +10,19 @@ Not here: how places are reached and compared (`replay`), and the report of a di
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from specchk.conform.contract.binding import OutsideSpec
+from specchk.conform.contract.failures import described, is_implementations
 from specchk.ir.nodes import Value
 from specchk.meaning.values import State
 from specchk.search.verdict import Step, Trace
 
+SAVING, OBSERVING = "when its state was saved", "when its state was observed"
 S = TypeVar("S")
 Found = tuple[Value | None, ...]  # a projected state; None where a variable is unobserved
 
@@ -114,8 +118,34 @@ class Diverged(Exception):
         return self.divergence.kind
 
 
+class DivergedBeyond(Diverged):
+    """A state with a number above a horizon: a divergence, unless a step leads there; `shown` projects it."""
+
+    def __init__(self, divergence: Divergence, shown: Mapping[str, Any]) -> None:
+        super().__init__(divergence)
+        self.shown = shown
+        self.args = divergence, shown  # by which it is pickled
+
+
 def at_place(
     place: Place[S], kind: str, reason: str = "", expected: tuple[State, ...] = (), found: Found | None = None
 ) -> Divergence:
     """The divergence of a place itself, not of a step from it."""
     return Divergence(kind, place.trace(), None, "", reason, expected, found, place.ways())
+
+
+def is_finding(error: BaseException) -> bool:
+    """Whether an exception from a binding's method is about the implementation."""
+    return isinstance(error, OutsideSpec) or is_implementations(error)
+
+
+def failed(error: BaseException, when: str, blame: Divergence) -> Diverged:
+    """The finding that the code under test failed, or is outside the spec."""
+    if isinstance(error, OutsideSpec):
+        # Of a state that was kept, it is the keeping that is at fault.
+        kind, reason = "restored" if blame.kind == "restored" else "outside", str(error)
+        # Of a projection, which is where most are raised, the reason alone.
+        when = "" if when == OBSERVING else when
+    else:
+        kind, reason = described(error)
+    return Diverged(replace(blame, kind=kind, reason=f"{when}: {reason}" if when else reason))

@@ -30,7 +30,6 @@ from specchk.conform.contract.binding import (  # fmt: skip
     Impossible,
     Interruption,
     Mistake,
-    OutsideSpec,
     Refused,
     mistakes,
 )
@@ -39,11 +38,22 @@ from specchk.conform.contract.failures import (
     LEAVING,
     Hang,
     ImplementationFailure,
-    described,
-    is_implementations,
 )
 from specchk.conform.contract.values import NotAValue, reader, remembered
-from specchk.conform.replay.place import Blame, Diverged, Divergence, Found, Place, ReplayTally, at_place
+from specchk.conform.replay.place import (
+    OBSERVING,
+    SAVING,
+    Blame,
+    Diverged,
+    DivergedBeyond,
+    Divergence,
+    Found,
+    Place,
+    ReplayTally,
+    at_place,
+    failed,
+    is_finding,
+)
 from specchk.conform.replay.spec_side import ActionCall, SpecSide
 from specchk.ir.nodes import Value
 from specchk.meaning.values import State
@@ -51,7 +61,6 @@ from specchk.search.verdict import Step, Trace
 
 S = TypeVar("S")
 T = TypeVar("T")
-SAVING, OBSERVING = "when its state was saved", "when its state was observed"
 FAILING = (*FAILURES, ImplementationFailure, Hang)
 ANSWERS = (Accepted, Refused, Impossible)
 UNCHECKED = 15  # answers of a binding's `@unchanged` that are trusted, one after another
@@ -144,7 +153,7 @@ class Replayer(Generic[S]):
             system = self._again(self._rewound(place))
             found = place.state if self._is_unchanged(system) else self._state(system, blank)
         except LEAVING as error:  # the code under test is foreign; its failing is a finding
-            if _is_finding(error):
+            if is_finding(error):
                 raise Diverged(blank(reason=f"{type(error).__name__}: {error}")) from error
             raise
         self.tally.reopened += 1
@@ -153,11 +162,16 @@ class Replayer(Generic[S]):
             raise Diverged(blank(reason=reason, found=found))
 
     def take(self, place: Place[S], instance: ActionCall, successors: tuple[State, ...]) -> list[Place[S]]:
-        """Take an enabled step in each way; returns the places reached."""
+        """Take an enabled step in each way; returns the places reached within horizons."""
         reached: dict[State, Place[S]] = {}
         for way in instance.ways:
-            after = self._take(place, instance, way, successors)
-            reached.setdefault(after.state, after)
+            try:
+                after = self._take(place, instance, way, successors)
+            except DivergedBeyond as diverged:
+                if not self.spec.beyond.may_reach(place.state, instance.index, instance.args, diverged.shown):
+                    raise
+            else:
+                reached.setdefault(after.state, after)
         self.tally.left[instance.label.action] += len(successors) - len(reached)
         return list(reached.values())
 
@@ -261,7 +275,7 @@ class Replayer(Generic[S]):
         try:
             return self._is_as_kept(system)
         except LEAVING as error:
-            if _is_finding(error):
+            if is_finding(error):
                 # The projection describes the error.
                 return False
             raise
@@ -287,8 +301,8 @@ class Replayer(Generic[S]):
         try:
             return call()
         except LEAVING as error:
-            if _is_finding(error):
-                raise _failed(error, when, blame()) from error
+            if is_finding(error):
+                raise failed(error, when, blame()) from error
             raise
 
     def _rewound(self, place: Place[S]) -> S:
@@ -301,9 +315,9 @@ class Replayer(Generic[S]):
 
     def _blame_restoring(self, error: BaseException, place: Place[S]) -> None:
         """Raise the divergence, if the implementation caused the error."""
-        if _is_finding(error):
+        if is_finding(error):
             blame = at_place(place, "restored", expected=(place.state,))
-            raise _failed(error, "when it was restored", blame) from error
+            raise failed(error, "when it was restored", blame) from error
 
     def _ask(
         self, system: S, place: Place[S], instance: ActionCall, way: str,
@@ -319,9 +333,9 @@ class Replayer(Generic[S]):
 
     def _blame_asking(self, error: BaseException, place: Place[S], instance: ActionCall, way: str) -> None:
         """Raise the divergence, if the implementation caused the error."""
-        if _is_finding(error):
+        if is_finding(error):
             allowed = self.spec.allowed(place.state, instance)
-            raise _failed(error, "", self._blame(place, instance, way, "raised", "", allowed)) from error
+            raise failed(error, "", self._blame(place, instance, way, "raised", "", allowed)) from error
 
     def _blame(
         self, place: Place[S], instance: ActionCall, way: str, kind: str, reason: str,
@@ -333,10 +347,12 @@ class Replayer(Generic[S]):
     def _state(self, system: S, blame: Blame) -> Found:
         """The projection as values of the spec; `blame` is the reason reported if it is invalid."""
         self.tally.compared += 1
+        shown = self._call(blame, OBSERVING, lambda: self._project(system))
         try:
-            return self._read(self._call(blame, OBSERVING, lambda: self._project(system)))
+            return self._read(shown)
         except NotAValue as error:
-            raise Diverged(replace(blame(), kind="outside", reason=str(error))) from None
+            outside = replace(blame(), kind="outside", reason=str(error))
+            raise (DivergedBeyond(outside, shown) if error.is_beyond else Diverged(outside)) from None
 
     def _read(self, state: Any) -> Found:
         # Before any value: a variable too many or too few is a mistake of the binding, not of the
@@ -373,20 +389,3 @@ def _answer_of(instance: ActionCall, answer: Any) -> Answer:
         return answer
     hint = "return Accepted(), Refused(reason) or Impossible(reason)"
     raise BindingError((Mistake(f"`{instance.label.action}` returned {answer!r}", hint),))
-
-
-def _is_finding(error: BaseException) -> bool:
-    """Whether an exception from a binding's method is about the implementation."""
-    return isinstance(error, OutsideSpec) or is_implementations(error)
-
-
-def _failed(error: BaseException, when: str, blame: Divergence) -> Diverged:
-    """The finding that the code under test failed, or is outside the spec."""
-    if isinstance(error, OutsideSpec):
-        # Of a state that was kept, it is the keeping that is at fault.
-        kind, reason = "restored" if blame.kind == "restored" else "outside", str(error)
-        # Of a projection, which is where most are raised, the reason alone.
-        when = "" if when == OBSERVING else when
-    else:
-        kind, reason = described(error)
-    return Diverged(replace(blame, kind=kind, reason=f"{when}: {reason}" if when else reason))

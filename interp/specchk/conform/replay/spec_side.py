@@ -20,7 +20,9 @@ from specchk.conform.contract.binding import Binding, BindingError, Mistake
 from specchk.conform.contract.values import plain
 from specchk.conform.covers.by_location import ByLocation, Numbers
 from specchk.conform.covers.locations import Touched
+from specchk.conform.replay.beyond import StepsBeyond
 from specchk.ir.nodes import Value
+from specchk.meaning.deadlock import OpenInstances
 from specchk.meaning.explain import false_guards
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties
@@ -53,6 +55,8 @@ class SpecSide:
     def __init__(self, binding: Binding[Any]) -> None:
         self.program = binding.program
         self._stepper = Stepper(self.program)
+        self._open = OpenInstances(self.program)
+        self.beyond = StepsBeyond(self.program)
         self._properties = Properties(self.program, self._stepper)
         self.initial = tuple(initial_states(self.program))
         if not self.initial:
@@ -125,8 +129,9 @@ class SpecSide:
 
         def ways(numbers: Numbers) -> Ways:
             cuts = self._stepper.horizon_cuts
-            reached = self._stepper.of_instance(self._by.narrow(touched.read, numbers), index, args)
-            if not reached and self._stepper.horizon_cuts > cuts:
+            state = self._by.narrow(touched.read, numbers)
+            reached = self._stepper.of_instance(state, index, args)
+            if not reached and (self._stepper.horizon_cuts > cuts or self._open.may_step(state, index, args)):
                 return None
             return tuple([self._by.written(touched, after) for _, _, after in reached])
 
@@ -153,4 +158,5 @@ class SpecSide:
     def _goes_beyond(self, state: State, instance: ActionCall) -> bool:
         cuts = self._stepper.horizon_cuts
         self._stepper.of_action(state, instance.index, instance.args)
-        return self._stepper.horizon_cuts > cuts
+        is_cut = self._stepper.horizon_cuts > cuts
+        return is_cut or self._open.may_step(state, instance.index, instance.args)

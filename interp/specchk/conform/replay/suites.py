@@ -286,4 +286,5 @@ class _Walker(WholeSuite[S]):
         # all of a walk.
         action = self.random.choice(sorted({instance.index for instance, _ in enabled}))
         chosen, successors = self.random.choice([pair for pair in enabled if pair[0].index == action])
-        return self._inside(self.random.choice(self.replayer.take(place, chosen, successors)))
+        reached = self.replayer.take(place, chosen, successors)
+        return self._inside(self.random.choice(reached)) if reached else None
