@@ -7,10 +7,8 @@ specchk is used.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-
-from msgspec.structs import replace
 
 Brokers = frozenset[int]
 Log = tuple[int, ...]
