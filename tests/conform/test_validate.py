@@ -22,7 +22,7 @@ from specchk.conform.contract.tracing import Tracing
 from specchk.conform.contract.values import Table
 from specchk.conform.recordings.corrupt import KINDS, spoil
 from specchk.conform.recordings.events.fields import Fields
-from specchk.conform.recordings.explanation import render, told
+from specchk.conform.recordings.explanation import miss_lines, render, told
 from specchk.conform.recordings.validate import MOST_COMPARED, Explained, Validator, distinct
 
 VALIDATOR = Validator(bank())
@@ -98,6 +98,16 @@ def test_a_guard_in_the_way_is_named_with_its_values():
     assert "explains event 3 of 3" in text
     assert "balance[a] > 0 is false  (balance[a] = 0)" in text
     assert "transfer(a1, a2) is not enabled" in text
+
+
+def test_a_guard_below_a_not_is_shown_as_true_and_a_reason_as_it_is():
+    """Never "x is none is false"."""
+    truths = {"x == 1": True, "m != none": False, "no branch is enabled": None}
+    guards = [
+        {"text": text, "truth": truth, "where": "s:1:1", "values": {}} for text, truth in truths.items()
+    ]
+    lines = [line.strip() for line in miss_lines({"step": "go()", "guards": guards, "fields": []})]
+    assert lines[1::2] == ["x == 1 is true", "m != none is false", "no branch is enabled"]
 
 
 def test_a_field_in_the_way_is_named_with_both_values():

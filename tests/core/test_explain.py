@@ -31,6 +31,16 @@ def blamed(invariant: str, kind: str = "invariant") -> Blame:
 
 
 @pytest.mark.parametrize(
+    ("invariant", "truth"),
+    [("x < 3 and x < 2", False), ("not (x == 2)", True), ("not (x == 1) implies x < 2", False),
+     ("get(p) in R", None)],
+)  # fmt: skip
+def test_a_part_has_the_value_that_decided(invariant: str, truth: bool | None) -> None:
+    """Below a `not` a true part makes the invariant false; an undefined one has no value."""
+    assert blamed(invariant).truth is truth
+
+
+@pytest.mark.parametrize(
     ("invariant", "text", "bindings"),
     [
         ("x < 3 and x < 2 and x < 1", "x < 2", {}),

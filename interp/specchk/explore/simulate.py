@@ -98,7 +98,7 @@ def begin(program: Program) -> tuple[list[State], Violation | None]:
     try:
         states = initial_states(program)
     except Undefined as undefined:
-        blame = Blame(undefined.span, undefined.reason, ())
+        blame = Blame.of(undefined)
         return [], Violation("undefined", "init", None, blame)
     return states, next(wrong_beginnings(program, states), None)
 

@@ -86,7 +86,7 @@ class Walker:
             return Position(path, trace, tuple(self.enabled(state)), tuple(failed), None)
         except Faulty as fault:
             action = self.program.actions[fault.action].name
-            blame = Blame(fault.undefined.span, fault.undefined.reason, ())
+            blame = Blame.of(fault.undefined)
             return Position(path, trace, (), tuple(failed), Violation("undefined", action, trace, blame))
 
     def enabled(self, state: State) -> list[Step]:

@@ -35,12 +35,16 @@ _NO_BRANCH = "no branch of the action is enabled here"
 
 
 class Blame(Struct, frozen=True):
-    """The reason why a property failed: the part that decided it, with the values of the names in scope."""
+    """The reason why a property failed: the part that decided it, with the values of the names in scope.
+
+    `truth` is the value of the part; None where no part decided, and `text` is a reason in words.
+    """
 
     span: Span
     text: str
     bindings: tuple[tuple[str, str], ...]
     values: tuple[tuple[str, str], ...] = ()
+    truth: bool | None = None
 
     @classmethod
     def of(cls, undefined: Undefined) -> Blame:
@@ -158,7 +162,7 @@ class _Explainer:
                 return self._junction(expr, found)
             case nodes.Implies():
                 # True, an implication has two reasons and none of them alone; false it has one.
-                return self.descend(expr.right, found=False) if not found else self._leaf(expr)
+                return self.descend(expr.right, found=False) if not found else self._leaf(expr, found)
             case nodes.Quantifier():
                 return self._quantifier(expr, found)
             case nodes.If():
@@ -175,19 +179,19 @@ class _Explainer:
                 return self._case(expr, found)
             case nodes.Apply(op=Op.NOT):
                 return self.descend(expr.args[0], not found)
-        return self._leaf(expr)
+        return self._leaf(expr, found)
 
     def _junction(self, expr: nodes.And | nodes.Or, found: bool) -> Blame:
         if isinstance(expr, nodes.And) is found:
-            return self._leaf(expr)  # all parts together decide
+            return self._leaf(expr, found)  # all parts together decide
         for part in expr.parts:
             if bool(self.value(part)) is found:
                 return self.descend(part, found)
-        return self._leaf(expr)
+        return self._leaf(expr, found)
 
     def _quantifier(self, expr: nodes.Quantifier, found: bool) -> Blame:
         if expr.every is found:
-            return self._leaf(expr)
+            return self._leaf(expr, found)
         slot = self.evaluator.index(expr.local)
         for item in self.value(expr.domain):
             # The slot without the note: only the item that decides is shown.
@@ -195,7 +199,7 @@ class _Explainer:
             if bool(self.value(expr.body)) is found:
                 self.bind(expr.local, item)
                 return self.descend(expr.body, found)
-        return self._leaf(expr)
+        return self._leaf(expr, found)
 
     def _case(self, expr: nodes.Case, found: bool) -> Blame:
         value = self.value(expr.scrutinee)
@@ -208,7 +212,7 @@ class _Explainer:
         assert expr.default is not None
         return self.descend(expr.default, found)
 
-    def _leaf(self, expr: nodes.Expr) -> Blame:
+    def _leaf(self, expr: nodes.Expr, found: bool) -> Blame:
         values: list[tuple[str, str]] = []
         for part in _operands(expr):
             text = _shortened(self.words.text(part))
@@ -216,7 +220,8 @@ class _Explainer:
             # A literal explains nothing by its value.
             if text != shown and (text, shown) not in [*values, *self.bindings]:
                 values.append((text, shown))
-        return Blame(expr.span, _shortened(self.words.text(expr)), tuple(self.bindings), tuple(values))
+        text = _shortened(self.words.text(expr))
+        return Blame(expr.span, text, tuple(self.bindings), tuple(values), found)
 
 
 def _operands(expr: nodes.Expr) -> Sequence[nodes.Expr]:
@@ -260,7 +265,10 @@ def false_guards(evaluator: Evaluator, action: Action, state: State, args: Seque
                 case nodes.Unwrap():
                     value: Any = evaluator.compile(stmt.value)(env)
                     if not value:
-                        return [*found, Blame(stmt.value.span, f"{stmt.value.span.text} is none", ())]
+                        return [
+                            *found,
+                            Blame(stmt.value.span, f"{stmt.value.span.text} != none", (), truth=False),
+                        ]
                     env[evaluator.index(stmt.local)] = value[0]
                 case nodes.Guard():
                     for part in conjuncts(stmt.condition):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -108,7 +109,12 @@ def _runs(name: str, keys: Sequence[str], values: Sequence[Value], kind: Type) -
 
 def _miss(miss: NearMiss) -> dict[str, Any]:
     guards = [
-        {"text": guard.text, "where": guard.span.where, "values": dict((*guard.bindings, *guard.values))}
+        {
+            "text": guard.text,
+            "truth": guard.truth,
+            "where": guard.span.where,
+            "values": dict((*guard.bindings, *guard.values)),
+        }
         for guard in miss.guards
     ]
     return {"step": miss.call, "guards": guards, "fields": list(map(to_builtins, miss.differs))}
@@ -132,7 +138,7 @@ def render(name: str, events: int, explanation: Explanation) -> str:
         )
         lines += [f"why the spec does not allow it, from {many}:"]
         for miss in explanation.misses:
-            lines += _miss_lines(miss)
+            lines += miss_lines(miss)
         lines += [""]
     if explanation.instead:
         lines += ["steps that lead to a state like the event's: " + ", ".join(explanation.instead), ""]
@@ -156,12 +162,16 @@ def _contradiction(found: Contradiction) -> Iterator[str]:
         yield "  a bound ended the search: less may be enough"
 
 
-def _miss_lines(miss: Mapping[str, Any]) -> Sequence[str]:
+_IS = MappingProxyType({False: " is false", True: " is true", None: ""})  # below a `not`, a part is true
+
+
+def miss_lines(miss: Mapping[str, Any]) -> Sequence[str]:
+    """A step that does not explain the event, and what is in its way."""
     if miss["guards"]:
         lines = [f"  {miss['step']} is not enabled:"]
         for guard in miss["guards"]:
             values = ", ".join(f"{name} = {value}" for name, value in guard["values"].items())
-            lines.append(f"    {guard['text']} is false" + (f"  ({values})" if values else ""))
+            lines.append(f"    {guard['text']}{_IS[guard['truth']]}" + (f"  ({values})" if values else ""))
             lines.append(f"      at {guard['where']}")
         return lines
     lines = [f"  {miss['step']} is enabled, but then"]
