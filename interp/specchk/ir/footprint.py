@@ -7,7 +7,7 @@ from functools import lru_cache, reduce
 from msgspec.structs import replace
 
 from specchk.ir.nodes import Assign, Block, Const, Cover, Either, Expr, Guard, Var, When
-from specchk.ir.program import Program, Property, Same
+from specchk.ir.program import Action, Program, Property, Same
 from specchk.ir.types import Type, has_horizon, has_horizon_keys
 from specchk.ir.typing import part_at
 from specchk.ir.walk import assignments, expressions, inside, roots, statements
@@ -70,8 +70,12 @@ def lists_horizon(program: Program) -> bool:
 def steps_list_horizon(program: Program) -> bool:
     """Whether actions use all values of a type with a horizon: steps may continue beyond its end."""
     params = [param.type for action in program.actions for param in action.params]
-    found = (node for action in program.actions for root in roots(action.body) for node in inside(root))
-    return any(map(has_horizon, params)) or any(map(_ends_at_horizon, found))
+    return any(map(has_horizon, params)) or any(map(statements_list_horizon, program.actions))
+
+
+def statements_list_horizon(action: Action) -> bool:
+    """Whether an action with given arguments uses all values of a type with a horizon."""
+    return any(_ends_at_horizon(node) for root in roots(action.body) for node in inside(root))
 
 
 def _ends_at_horizon(expr: Expr) -> bool:

@@ -20,9 +20,7 @@ from enum import Enum, auto
 from functools import cached_property, partial
 from typing import Any
 
-from msgspec.structs import replace
-
-from specchk.ir.footprint import steps_list_horizon
+from specchk.ir.footprint import statements_list_horizon, steps_list_horizon
 from specchk.ir.program import Program
 from specchk.meaning.moves import Moves, open_moves
 from specchk.meaning.paths import START, NotSymbolic
@@ -102,10 +100,8 @@ class OpenInstances:
     def __init__(self, program: Program) -> None:
         self.program = program
         # Arguments are given; it is statements that list numbers.
-        self._listing = frozenset(
-            index for index, action in enumerate(program.actions)
-            if steps_list_horizon(replace(program, actions=(replace(action, params=()),)))
-        )  # fmt: skip
+        actions = enumerate(program.actions)
+        self._listing = frozenset(index for index, action in actions if statements_list_horizon(action))
 
     def lists(self, index: int) -> bool:
         """Whether statements of an action use all numbers up to a horizon."""

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from msgspec.structs import replace
-
 from specchk.conform.contract.recording import Recording
 from specchk.conform.contract.tracing import ANY, Call, Repeated, Tracing
-from specchk.ir.footprint import steps_list_horizon
+from specchk.ir.footprint import statements_list_horizon
 from specchk.ir.program import Program
 from specchk.ir.types import has_horizon
 from specchk.meaning.evaluate import misfit
@@ -47,4 +45,4 @@ def _lists(program: Program, call: Call) -> bool:
     open_ = any(
         arg is ANY and has_horizon(param.type) for arg, param in zip(call.args, action.params, strict=True)
     )
-    return open_ or steps_list_horizon(replace(program, actions=(replace(action, params=()),)))
+    return open_ or statements_list_horizon(action)
