@@ -34,7 +34,6 @@ from specchk.native.compiler import exchange_code
 from specchk.native.engine import NativeEngine, NativeOptions
 from specchk.native.explain import Explainer
 from specchk.native.identity import Identity, identity_of
-from specchk.native.machine.frames import records_of
 from specchk.native.machine.layout import NoRoom, layout_of
 from specchk.native.machine.rooms import first_room
 from specchk.native.regions import StepsOfSearch, are_numbered
@@ -322,7 +321,7 @@ class SparkEngine(Engine[int]):
 
     def _note(self, noted: NotedState, depth: int) -> None:
         """Keep the findings after this many levels, only the first of each kind and name."""
-        record = records_of(self.program)[noted.record]
+        record = self.explain.records[noted.record]
         name = record.kind, record.name
         if not self.findings.has(*name):
             self.noted.setdefault(name, (noted, depth))
