@@ -1,7 +1,7 @@
 """A small search by the reference engine, which confirms claims established for all offsets.
 
-Offsets below the horizons of a model are some of all offsets, so whatever the search finds to fail fails.  A
-sample is no proof: it excludes that an encoding which is wrong about common states is believed.
+Offsets below the horizons of a model are some of all offsets, so every failure that this search finds is a
+failure.  A sample is not a proof: it keeps an encoding that is wrong about common states from being trusted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from specchk.search.replay import CONFIRMING, ReplayFailed, has_first_states
 def confirm(program: Program, depth: int | None = None) -> None:
     """Search the first states of a program for which no failure was reported (in `depth` steps).
 
-    `ReplayFailed` where something does.
+    Raises `ReplayFailed` if something fails.
     """
     if not has_first_states(program):
         return

@@ -28,7 +28,7 @@ def check(program: Program) -> None:
     """Raise `SpecError` with all uses that are not allowed for unbounded offsets."""
     # A definition that is used twice is inlined twice; its misuse is one mistake.
     found = list(dict.fromkeys([*_uses(program), *_variables(program)]))
-    # Zones have no steps of their own to go round: a loop of them may be a way up that never ends.
+    # Zones have no loops of states: a loop of zones may be a path on which offsets grow forever.
     temporal = "the symbolic engine does not check temporal properties"
     found += [Diagnostic("S702", temporal, prop.span, ENUMERATE) for prop in program.temporal]
     found += [Diagnostic("S702", _REFINEMENT, prop.span, ENUMERATE) for prop in program.refinements]
@@ -40,8 +40,8 @@ def check(program: Program) -> None:
 def _uses(program: Program) -> Iterator[Diagnostic]:
     stmts = [stmt for action in program.actions for stmt in statements(action.body)]
     chosen = [stmt.domain for stmt in stmts if isinstance(stmt, Choice)]
-    # `any n in Offset` chooses one open number and lists nothing; everywhere else such a set would be
-    # listed.  So by identity: an equal set elsewhere is refused.
+    # `any n in Offset` chooses one open number and lists nothing; everywhere else such a set would be listed.
+    # So the comparison is by identity: an equal set elsewhere is refused.
     allowed = {id(domain) for domain in chosen if not _is_ordered(domain.type)}
     for expr in expressions(program):
         reason = "" if id(expr) in allowed else _wrong(expr)
@@ -93,8 +93,8 @@ def _is_range(domain: Expr) -> bool:
 
 def _variables(program: Program) -> Iterator[Diagnostic]:
     for constant in program.constants:
-        # Also where it is not used: a part that was computed beforehand, or a comparison of all of it, is in
-        # no expression any more.  The model gives it values up to the horizon only.
+        # Even if it is not used: a part that was computed beforehand, or a comparison of the whole map, no
+        # longer occurs in an expression.  The model gives it values only up to the horizon.
         if has_horizon_keys(constant.type):
             reason = f"`{constant.name}` is a map with offsets as its keys"
             yield Diagnostic("S701", reason, constant.span, HINT)

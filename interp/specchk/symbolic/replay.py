@@ -3,9 +3,9 @@
 Offsets found by the solver may lie above the model's horizon, so the path is taken in the same
 program with a higher one.  A path that cannot be taken is a bug of the encoding: `ReplayFailed`.
 
-A horizon of a million has a million numbers for each choice, and a path has few of them.  So a step of a
-replay chooses among the numbers of its path, and those near: a step that it finds is a step, and that none
-is enabled is decided with open numbers (`meaning.deadlock`).
+A horizon of a million gives a million numbers for each choice, of which a path has few.  So a step of a
+replay chooses among the numbers of its path and their neighbours: a step that it finds is a step, and whether
+none is enabled is decided with open numbers (`meaning.deadlock`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from specchk.search.replay import ReplayFailed, quiet_steps_to
 from specchk.search.verdict import Step, Trace
 
 T = TypeVar("T")
-LISTED = 16  # so many of the least numbers are chosen on every path
+LISTED = 16  # this many of the least numbers are candidates on every path
 
 
 class ReplayPath(Struct, frozen=True):
@@ -47,7 +47,7 @@ class ReplayPath(Struct, frozen=True):
     @property
     def most(self) -> int:
         """A horizon sufficient for the path and one more step."""
-        # One more for a step out of the last state, and what was chosen there without being stored.
+        # One more for a step out of the last state; also numbers that were chosen there but not stored.
         return max(most_in(self.states) + 1, 0, *self.chosen)
 
     @property
@@ -66,8 +66,8 @@ def most_in(states: Sequence[State]) -> int:
 def raised_to(program: Program, high: int, *, choosing: bool = True) -> Program:
     """The program with horizons of at least `high`.
 
-    Where intervals that end at a horizon have shown that an offset fits a range, it is checked now.  Not
-    `choosing` leaves the sets of all numbers that statements choose from unlisted: for `Replay` alone.
+    If intervals that end at a horizon have shown that an offset fits a range, this is now checked.  Without
+    `choosing`, the sets of all numbers from which statements choose stay unlisted: for `Replay` alone.
     """
     return _Raising(high, choosing=choosing).copy(with_checks(program))
 
@@ -86,8 +86,8 @@ class _Raising:
     def __init__(self, high: int, *, choosing: bool) -> None:
         self.high = high
         self.choosing = choosing
-        # A type is in many nodes: 80 000 parts of `replication.spec` are 15 000 objects.  By identity, since
-        # a program keeps its parts.
+        # By identity, since a program keeps its parts, and a type is in many nodes: the 80 000 parts of
+        # `replication.spec` are 15 000 objects.
         self._copies: dict[int, Any] = {}
 
     def copy(self, found: T) -> T:
@@ -139,8 +139,8 @@ class Unended(Stepper):
 
     def make_evaluator(self) -> Evaluator:
         """An evaluator that stores numbers above a horizon."""
-        # A step may compute more than any number of the path, `b' = 2 * a`, and go on from there: to a
-        # statement that is undefined, which must not be hidden by the end of the step.
+        # A step may compute a number above all on the path, `b' = 2 * a`, and continue to a statement that is
+        # undefined, which the end of the step must not hide.
         return Evaluator(self.size, self.counts, horizons=False)
 
 
@@ -191,14 +191,14 @@ class Replay:
             steps_between = self._steps(before, after)
             if not steps_between:
                 raise ReplayFailed(f"no step leads from state {len(steps) + 1} of the path to the next")
-            # Whichever leads there: the states are given, so nothing after it depends on the choice.
+            # Any of them will do: the states are given, so nothing after the step depends on the choice.
             steps.append(steps_between[0])
         return Trace(states[0], tuple(steps))
 
     def _steps(self, before: State, after: State) -> list[Step]:
         """The steps between two states, even if another step out of the first one is undefined.
 
-        No search expands such a state, but induction may begin in one: that it is reached is not known.
+        No search expands such a state, but induction may begin in one: it is not known whether it is reached.
         """
         try:
             return quiet_steps_to(self.program, self.stepper, before, after, None)
@@ -209,8 +209,8 @@ class Replay:
         for index, action in enumerate(self.program.actions):
             for args in self._arguments(action):
                 with suppress(Faulty):
-                    # One instance at a time: where another one is undefined, `successors` would give
-                    # nothing for the whole state.
+                    # One instance at a time: if another one is undefined, `successors` would give nothing for
+                    # the whole state.
                     if after in [found[2] for found in self.stepper.of_action(before, index, args)]:
                         yield Step.of(self.program, index, args, after)
 
@@ -231,7 +231,7 @@ class Replay:
         return [*found, *self._unclear(trace.last)]
 
     def reaches(self, state: State, name: str) -> bool:
-        """Whether a state satisfies the witness of a name."""
+        """Whether a state satisfies the witness of this name."""
         env = self.properties.environment(state)
         return any(answer(prop, test, env) for prop, test in self.properties.witnesses if prop.name == name)
 
@@ -242,8 +242,8 @@ class Replay:
     def _ended(self, state: State) -> list[tuple[str, str, Blame | None]]:
         """Whether a state is a deadlock, or one without steps for which `deadlock ok` is undefined.
 
-        The caller has found that no number enables a step, listed or not.  Open numbers confirm that where
-        they can be computed with; elsewhere only the listed ones do.
+        The caller has found that no number enables a step, listed or not.  Open numbers confirm this if they
+        can be computed with; otherwise only the listed ones do.
         """
         try:
             is_deadlock = self.ends.end(state) in (End.DEADLOCK, End.UNDECIDED)

@@ -1,10 +1,10 @@
 """Processes that share the zones of a search, each owning those of some shapes.
 
-An owner expands its zones and has the set of those that were seen, so nothing is stored twice and no zone
-waits for another process.  Zones are kept to the end and have no cycles, so garbage collection is off
-meanwhile.  Processes are forked when the search begins and stay: decision trees that one has recorded
-(`controls`) are there at the next level.  Calls arrive over a pipe, one at a time, and all processes
-execute the same one at once.  A search with one worker runs in this process, and nothing is forked.
+An owner expands its zones and has the set of those seen, so nothing is stored twice and no zone waits for
+another process.  Zones are kept to the end and have no cycles, so garbage collection is off meanwhile.
+Processes are forked when the search begins, and keep the decision trees that they have recorded (`controls`)
+from level to level.  Calls arrive over a pipe, one at a time, and all processes execute the same one at once.
+A search with one worker runs in this process, and nothing is forked.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Workers(Generic[M]):
 
     def start(self) -> None:
         """Fork the processes, or create the only member."""
-        # Before the forks, which inherit it.  A collection would look through all zones and find nothing:
-        # 20.4 s became 14.8 s (bench/README.md).
+        # Before the forks, which inherit it.  A collection would traverse all zones and free nothing: 20.4 s
+        # became 14.8 s (bench/README.md).
         gc.disable()
         if self.count == 1:
             self.alone = self._make(0)
@@ -55,15 +55,17 @@ class Workers(Generic[M]):
         """End the processes, whatever their state."""
         for process in self._processes:
             process.answers.close()
-            # Not by closing its pipe: the processes forked after it have copies of that end, so it would
-            # see no end.  Nothing is lost, for a member keeps nothing that others read.
+            # Closing its pipe is not enough: the processes forked after it have copies of that end, so it
+            # would not see the end of the file.  Nothing is lost, for a member keeps nothing that others
+            # read.
             os.kill(process.number, 9)
             os.waitpid(process.number, 0)
             with suppress(BrokenPipeError):  # of a call that was not sent
                 process.calls.close()
         self._processes.clear()
         if self._collects:
-            # All that the search made would be looked through at once; now it is as old as anything is.
+            # Otherwise all that the search made would be traversed at once; frozen, it is not collected at
+            # all.
             gc.freeze()
             gc.enable()
             gc.unfreeze()
@@ -90,8 +92,8 @@ class Workers(Generic[M]):
         process = os.fork()
         if process:
             os.close(calls[0])
-            # Else a process that dies would leave its answers open here, and `_raised` would wait without
-            # end.
+            # Otherwise a process that dies would leave its answers open here, and `_raised` would wait
+            # forever.
             os.close(answers[1])
             return _Process(process, os.fdopen(calls[1], "wb"), os.fdopen(answers[0], "rb"))
         try:
@@ -114,7 +116,8 @@ def _serve(member: object, told: BufferedReader, telling: BufferedWriter) -> Non
         try:
             answer = getattr(member, name)(*given)
         except BaseException as error:
-            # Sent back and raised there: what a member cannot do (`NotSymbolic`) is a result of the search.
+            # Sent back and raised there: what a member does not support (`NotSymbolic`) is a result of the
+            # search.
             answer = error
         pickle.dump(answer, telling)
         telling.flush()
@@ -124,7 +127,8 @@ def _raised(process: _Process) -> Any:
     try:
         answer = pickle.load(process.answers)  # noqa: S301 - written by our own fork
     except EOFError:
-        # The system kills for memory, and for little else; the search ends as where memory is used up.
+        # The system kills processes for memory, and for little else; the search ends as if memory were used
+        # up.
         raise MemoryError("a worker process ended unexpectedly") from None
     if isinstance(answer, BaseException):
         raise answer

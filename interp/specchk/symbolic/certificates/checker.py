@@ -2,11 +2,11 @@
 
     initiation     every initial state is in the set of the certificate
     safety         in all of it, invariants hold and every action is defined; nothing is stuck
-    consecution    every step leads to a state of the set, or outside of the constraints
+    consecution    every step leads to a state of the set, or outside the constraints
 
-What a step is comes from the encoding of actions that `--prove` uses (`induction.encode`): neither zones
-nor decision trees, nor the stepper on open numbers.  Each query must be unsatisfiable, and may be written
-as SMT-LIB, so that another solver can repeat it.  A `Decider` may show some of them without a query.
+Steps are those of the encoding of actions that `--prove` uses (`induction.encode`); zones, decision trees
+and the stepper on open numbers are not involved.  Each query must be unsatisfiable, and can be written as
+SMT-LIB, so that another solver can repeat it.  A `Decider` may prove some obligations without a query.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath
 from specchk.symbolic.induction.encode.trees import lift
 
 OnQuery = Callable[[int, str, str], None]
-MAX_PROBLEMS = 20  # of one certificate; what is refused is refused
+MAX_PROBLEMS = 20  # reported for one certificate, which is rejected in any case
 
 
 class Decider(Protocol):
@@ -104,7 +104,7 @@ class CertificateChecker:
         state, hold = self.system.state(0), self._all_hold
         begins = [(one.name, conj(self.system.holds(one.initial, state))) for one in self.program.refinements]
         facts = (*self.system.constrained(state), *hold(state))
-        # Facts last: they are noted while trees are made.
+        # Facts last, since they are recorded while trees are made.
         unclear = self.system.unclear_initial(state)
         first = conj([*self.system.initial(state), *self.system.fresh.facts])
         self._never((unclear, *self.system.fresh.facts), "`init` is undefined")
@@ -136,7 +136,7 @@ class CertificateChecker:
             for outcome in instance.outcomes:
                 self._step(case, outcome, member, f"`{name}` from {where}")
         self._decide(case.facts)
-        self._deadlock(case, instances)  # apart, since it may have a quantifier
+        self._deadlock(case, instances)  # separately, since it may have a quantifier
         self._decide(case.facts)
 
     def _step(self, case: CertifiedCase, outcome: ActionPath, member: Member, label: str) -> None:
@@ -167,7 +167,7 @@ class CertificateChecker:
         self._never((*idle, *allowed), f"nothing can be done in {case.label}")
 
     def _never(self, wrong: Sequence[Truth], problem: str, unless: Truth = False) -> None:
-        """Note, if open, that no state of the case may satisfy all of `wrong` but not `unless`."""
+        """Note, unless decided, that no state of the case may satisfy all of `wrong` but not `unless`."""
         if unless is True or any(part is False for part in wrong):
             return
         if not (self._decider and self._group and self._decider.excludes(self._group, wrong, unless)):
@@ -190,7 +190,7 @@ class CertificateChecker:
 
     def _problem(self, facts: Sequence[Truth], wrong: Truth, label: str) -> str | None:
         """One query; None if no state is wrong."""
-        # A solver of its own: the answer then depends on nothing that was asked before.
+        # A new solver, so that the answer does not depend on earlier queries.
         solver = z3.SimpleSolver()
         solver.set("timeout", self._milliseconds)
         solver.add([*[fact for fact in facts if fact is not True], wrong])

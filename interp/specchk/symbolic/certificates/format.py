@@ -1,14 +1,14 @@
 """The format of certificates: the reasons for a verdict `holds`, for an independent check.
 
-A certificate is a set of states, described so that Z3 can decide three things: every initial state is in
-it, every step from it leads back into it, and in all of it the properties hold.  It has one of two kinds.
+A certificate is a set of states, described so that Z3 can decide three things: every initial state is in the
+set, every step from it leads back into it, and the properties hold in all of it.  There are two kinds.
 
-    zones        parts: for each control part its value, null in the place of offsets, and constraints on
-                 these, which have numbers from 1 on, each the greatest value of a linear form
+    zones        parts: for each control part its value, with null for offsets, and constraints on these: the
+                 offsets are numbered from 1, and a constraint is the greatest value of a linear form
     invariants   names of invariants of the model, and lemmas as text: all states in which they hold
 
-A file has a JSON object in its first line.  For parts the second one has the values of each variable and
-the constraints that they have in common, and each further one a control part, by positions in these lists.
+The first line of a file is a JSON object.  With parts, the second line lists the values of each variable and
+the constraints, each once, and every further line describes a control part by positions in these lists.
 Source of the idea: Namjoshi, "Certifying model checkers" (2001).
 """
 

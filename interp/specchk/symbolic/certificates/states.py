@@ -40,8 +40,8 @@ class CertifiedStates:
     def __init__(self, program: Program, parts: Sequence[CertifiedPart]) -> None:
         self.program = program
         self.kinds = [variable.type for variable in program.variables]
-        # What control parts have in common is made once: trees of values, and what is read of a tree after a
-        # step, by its identity, with the tree, so that no other one gets it.
+        # Made once for all control parts: trees of values, and readings of a tree after a step, by its
+        # identity; the tree is kept, so that its identity is not reused.
         self._trees: dict[tuple[int, Any], Opened] = {}
         self.entries: dict[tuple[Place, Any], Opened] = {}
         self._last: dict[Constraint, int] = {}
@@ -105,7 +105,7 @@ class CertifiedStates:
         return (group.facts,)
 
     def member(self, trees: Sequence[Tree]) -> Truth:
-        """Whether a state is among them; or False if its control part has too many cases."""
+        """The condition that a state is among them; False if its control part has too many cases."""
         try:
             rows = joined([self._outline_all(slot, tree) for slot, tree in enumerate(trees)])
         except Undecided:
@@ -116,7 +116,7 @@ class CertifiedStates:
         group = self.by_state[row.value]
         (fact,) = self.facts(group)
         if not isinstance(fact, bool) and group.names:
-            # All places at once: one place's number may have another place in it.
+            # All places at once, since the number for one place may contain another place.
             fact = z3.substitute(fact, *zip(map(z3.Int, group.names), map(term, row.numbers), strict=True))
         return conj([*row.guards, fact])
 
@@ -140,7 +140,7 @@ def _numbers(terms: Terms) -> Iterator[int]:
 
 
 def _sum(terms: Terms, places: Sequence[Any]) -> Any:
-    # For divisors above 0 Z3 rounds down, too.
+    # For positive divisors Z3 rounds down, too.
     parts = [
         times * (places[p - 1] if isinstance(p, int) else (_sum(p[0], places) + p[1]) / z3.IntVal(p[2]))
         for p, times in terms

@@ -1,7 +1,7 @@
 """Formulas and numbers as case trees: each literal has two branches.
 
-Which literal is next depends on those before it alone, not on a region.  So a tree is made once for all
-regions, and each node when the first one reaches it (a binary decision diagram without sharing).
+The next literal depends only on those before it, not on a region.  So a tree is made once for all regions,
+and each node when the first region reaches it (a binary decision diagram without sharing).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from specchk.symbolic.differences.regions import (
     at_most,
 )
 
-# A literal; whether all parts hold (not some), and the parts; or None, factors and numbers, and the greatest
-# value of their sum.
+# A literal; or whether all parts must hold (else some), and the parts; or None, factors and numbers, and the
+# greatest value of their sum.
 Formula = tuple[Any, ...]
-Number = tuple[Any, ...]  # a place; or a formula, and a number for each way
+Number = tuple[Any, ...]  # a place; or a formula, and a number for each of its truth values
 Known = Mapping[Literal, bool]
-CasePart = tuple[tuple[Literal, ...], Mapping[str, Place]]  # of a region: what it assumes there, and places
+CasePart = tuple[tuple[Literal, ...], Mapping[str, Place]]  # of a region: literals assumed there, and places
 
 
 class CaseTree(Struct):
@@ -34,7 +34,7 @@ class CaseTree(Struct):
 
     formula: Formula
     numbers: Mapping[str, Number]
-    names: tuple[str, ...]  # in these
+    names: tuple[str, ...]  # in the formula and the numbers
     known: Known = field(default_factory=dict)
     _next: bool | Literal | None = None  # whether the formula holds, or a literal on which it depends
     _places: dict[str, Place] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class CaseTree(Struct):
     def within(self, region: DifferenceRegion) -> Iterator[tuple[DifferenceRegion, Mapping[str, Place]]]:
         """The parts of a region in which the formula holds, with the places of moved numbers there."""
         whole = region.including(self.names)
-        # What a region states of these names decides which parts there are, and is often the same.
+        # The parts depend only on what the region implies for these names, which is often the same.
         key = whole.projected(self.names)
         if key not in self._parts:
             self._parts[key] = [*self.parts(whole)]

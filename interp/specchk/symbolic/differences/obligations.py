@@ -1,7 +1,7 @@
 """Obligations on differences, decided without a query, for a fast check of certificates.
 
-What is decided here needs no solver, and what is not remains a query.  A check does without: it then has Z3
-decide all, and shares nothing with this arithmetic.
+Obligations decided here need no solver; all others remain queries.  A check can do without this module: Z3
+then decides everything, and nothing is shared with this arithmetic.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ class Arrival(Struct):
 class PartRegions(Struct):
     """The parts of one control part, as regions of differences.
 
-    `regions` contain the states of its parts, and may have more where a constraint is no difference.
-    `every` has the constraints that are in all parts of which all are differences, `literals` the others of
-    each.
+    `regions` contain the states of the parts, and more where a constraint is not a difference.  Of the parts
+    with only differences, `every` has the constraints that all have, and `literals` the others of each.
     """
 
     regions: list[DifferenceRegion]
@@ -54,8 +53,8 @@ class DifferenceDecider:
     def __init__(self, states: CertifiedStates) -> None:
         self.states = states
         self.formulas = Formulas()
-        # What control parts have in common is made once: the regions of constraints, and what a step leads
-        # to, by its trees' identity, with the trees, so that no other ones get it.
+        # Made once for all control parts: the regions of constraints, and the arrivals of steps by the
+        # identity of their trees, which are kept, so that their identities are not reused.
         self._rows: dict[Constraint, Row | None] = {}
         self._regions: dict[Any, DifferenceRegion | None] = {}
         self._parts: dict[PartGroup, PartRegions] = {}
@@ -107,7 +106,7 @@ class DifferenceDecider:
         if group is None:
             return self.formulas.exclude(regions, arrival.formulas)
         if arrival.cases is None:
-            # Other entries have the very trees that they had, and so the numbers.
+            # Other entries keep their trees, and so their numbers.
             names = [name for entry in arrival.entries for name in self.states.entries[entry][1]]
             numbers = [number for number in arrival.numbers if number is not None]
             if len(numbers) < len(names):

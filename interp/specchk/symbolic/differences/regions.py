@@ -1,15 +1,15 @@
 """Regions of integer differences: queries that need no solver.
 
-A region is all numbers that satisfy some literals `u - v <= d`, with the name "" for 0: a closed matrix of
-the greatest differences, with one row for all names that are equal up to a constant (Miné, "The octagon
-abstract domain" (2006), section 2).  What a region leaves open is decided in each of its two parts, with
-a literal and with its negation, which is one since numbers are whole: not `u - v <= d` is
-`v - u <= -d - 1`.
+A region is the set of numbers that satisfy some literals `u - v <= d`, where the name "" is 0: a closed
+matrix of the greatest differences, with one row for all names that are equal up to a constant (Miné, "The
+octagon abstract domain" (2006), section 2).  A literal that a region leaves open is decided in each of two
+parts, one with it and one with its negation, which is also a literal since numbers are whole: not
+`u - v <= d` is `v - u <= -d - 1`.
 
-Regions of a set of states differ in names more than in numbers, so matrices are shared, with what was
-computed of them.
+Regions of a set of states differ more in names than in numbers, so matrices are shared, with everything
+computed from them.
 
-Not here: which literals decide a question (`cases`), and how terms of Z3 become these (`terms`).
+Not here: the literals that decide a question (`cases`), and the conversion of Z3 terms (`terms`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Rows = list[list[int]]
 At = tuple[int, int]  # a row, and the distance from it
 Projection = tuple[int, ...]
 FAR = 1 << 100  # no bound
-LARGEST = 1 << 60  # of a literal: far below FAR, however many of them are added up
+LARGEST = 1 << 60  # of a literal: sums of however many remain far below FAR
 MAX_PARTS = 256  # of a region, for one question
 MATRICES = 1 << 14  # kept for other regions
 
@@ -51,7 +51,7 @@ def at_most(factors: Iterable[tuple[int, Place]], most: int) -> Literal:
 class DifferenceRegion(Struct, frozen=True):
     """All numbers that satisfy some literals: the row of each name, its distance from it, and the bounds.
 
-    It is not empty.  A name that it lacks is any number.
+    It is not empty.  A name without a row is any number.
     """
 
     at: dict[str, At]
@@ -102,7 +102,7 @@ class DifferenceRegion(Struct, frozen=True):
     ) -> bool:
         """Whether all numbers satisfy one of several lists of literals, on `moved` names; False if unknown.
 
-        `every` has literals that all of these lists have besides.
+        `every` has further literals, common to all of these lists.
         """
         at = self.at
         if moved:
@@ -137,7 +137,7 @@ class DifferenceRegion(Struct, frozen=True):
 
 def _narrowed(rows: Rows, i: int, j: int, most: int) -> Rows:
     along = [most + more for more in rows[j]]
-    # A row that has been as near to row j is as before, since the matrix was closed.
+    # A row that was already this near to row j does not change, since the matrix was closed.
     return [[min(old, row[i] + new) for old, new in zip(row, along, strict=True)]
             if row[i] + most < row[j] else row for row in rows]  # fmt: skip
 

@@ -14,7 +14,7 @@ from specchk.symbolic.differences.regions import LARGEST, DifferenceRegion, NotD
 
 TRUE: Formula = (True, ())
 FALSE: Formula = (False, ())
-JUNCTIONS = MappingProxyType(  # whether all parts must hold; true and false have none
+JUNCTIONS = MappingProxyType(  # whether all parts must hold; true and false have no parts
     {z3.Z3_OP_AND: True, z3.Z3_OP_TRUE: True, z3.Z3_OP_OR: False, z3.Z3_OP_FALSE: False}
 )
 
@@ -22,7 +22,7 @@ JUNCTIONS = MappingProxyType(  # whether all parts must hold; true and false hav
 class Formulas(Struct):
     """The formulas and numbers of Z3 terms, each converted once, and their mutual exclusions."""
 
-    # With the terms and formulas, so that no other ones get their identities.
+    # The terms and formulas are kept, too, so that their identities are not reused.
     _known: dict[tuple[int, bool], tuple[Any, Formula]] = field(default_factory=dict)
     _numbers: dict[int, tuple[Any, Number]] = field(default_factory=dict)
     _together: dict[tuple[int, ...], tuple[Any, CaseTree]] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Formulas(Struct):
             self._together[ids] = formulas, case_tree(formulas, {})
         _, cases = self._together[ids]
         for region in regions:
-            # What a region states of their names decides that, and is often the same.
+            # The answer depends only on the region's bounds on their names, which are often the same.
             key = id(cases), region.projected(cases.names)
             if key not in self._excluded:
                 try:

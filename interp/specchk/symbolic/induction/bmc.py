@@ -1,7 +1,7 @@
 """Bounded model checking: every behaviour of up to K steps, over unbounded offsets, shortest first.
 
-One solver holds the steps from an initial state; each level adds one and asks for a state that
-breaks something.  What is found is decoded, replayed by the reference interpreter, and blamed by it.
+One solver has the steps from an initial state; each level adds a step and searches for a state that violates
+something.  A path that is found is decoded, replayed by the reference interpreter, and explained by it.
 Source: Biere, Cimatti, Clarke, Zhu, "Symbolic model checking without BDDs" (1999).
 """
 
@@ -38,7 +38,7 @@ class Unrolling:
     def __init__(self, program: Program, query_seconds: float = QUERY_SECONDS) -> None:
         self.program = program
         self.system = System(program)
-        # With a limit for each query; all of them together have the budget of `Meter`.
+        # With a limit for each query; the budget of all of them together is that of `Meter`.
         self.solver = solver_of(query_seconds)
         self.states: list[Open] = [self.system.beginning()]
         self.steps: list[list[ActionInstance]] = []  # out of each state
@@ -62,7 +62,7 @@ class Unrolling:
     def extend(self) -> None:
         """Add one step; only states that satisfy the constraints have successors."""
         self.states.append(self.system.state(len(self.states)))
-        # As in the searches: a state outside of the constraints is checked, but has no steps.
+        # As in the searches: a state outside the constraints is checked, but has no steps.
         inside = self.system.constrained(self.states[-2])
         self._add([*inside, step(self.steps[-1], self.states[-1])])
         self._enter()
@@ -70,7 +70,7 @@ class Unrolling:
     def wrong(self) -> Truth:
         """The condition that a property fails in the last state or in the step to it."""
         last = self.states[-1]
-        # Inside of the constraints or not: a state outside is checked, too, and only has no steps (`extend`).
+        # Inside the constraints or not: a state outside is checked, too, and only has no steps (`extend`).
         goals = [self.system.holds(prop, last) for prop in self.program.invariants]
         if len(self.states) > 1:
             before = self.states[-2]
@@ -87,7 +87,7 @@ class Unrolling:
 
     def stuck(self) -> Truth:
         """The condition that no action is enabled and `deadlock ok` does not allow it."""
-        # A state with a fault has no steps either, but is no deadlock: `undefined` was tried before, and ends
+        # A state with a fault has no steps either, but is no deadlock: `undefined` is tried first, and ends
         # the run.
         idle = [instance.idle for instance in self.steps[-1]]
         allowed = self.program.deadlock_ok
@@ -98,10 +98,10 @@ class Unrolling:
     def ask(self, goal: Truth) -> ReplayPath | str | None:
         """A path whose last state satisfies the goal, or the reason why this is unknown, or None."""
         if goal is False:
-            # Decided while encoding; most goals of the first states are.
+            # Decided while encoding, as most goals of the first states are.
             return None
-        # The steps stay asserted for all goals and levels, so that what the solver has learnt of them is
-        # kept.
+        # The steps stay asserted for all goals and levels, so that the solver keeps what it has learnt about
+        # them.
         self.solver.push()
         if goal is not True:
             self.solver.add(goal)
@@ -120,7 +120,7 @@ class Unrolling:
     def _smallest(self) -> Any:
         """A model with small offsets, if a few attempts find one."""
         model = self.solver.model()
-        # Also what was chosen without being stored: the horizon of the replay has to contain it.
+        # Also numbers that were chosen but not stored: the horizon of the replay has to contain them.
         chosen = [number for steps in self.steps for instance in steps for number in instance.numbers]
         numbers = [*self.system.fresh.offsets, *chosen]
         most = max([model.eval(number, model_completion=True).as_long() for number in numbers], default=0)
@@ -155,8 +155,8 @@ class _Unrolling(Struct):
     def _level(self) -> Verdict | None:
         """The verdict on the behaviours of one length."""
         open_ = self.unrolling
-        # In this order, since a state in which a property fails is one step before the faults of steps out
-        # of it.
+        # In this order, since the trace of a failure in a state is one step shorter than that of a fault in a
+        # step out of it.
         for goal, is_left in ((open_.wrong(), False), (open_.undefined(), True), (open_.stuck(), True)):
             answer = open_.ask(goal)
             if isinstance(answer, str):
@@ -201,7 +201,7 @@ def bounded(program: Program, depth: int, budget: Budget, query_seconds: float =
 
 def is_whole(outcome: Outcome, depth: int) -> bool:
     """Whether all behaviours of this length were checked, without a violation."""
-    # A limit or the solver may have ended it earlier.
+    # A limit or the solver may have ended the search earlier.
     verdict = outcome.verdict
     return isinstance(verdict, Inconclusive) and verdict.budget and outcome.statistics.depth > depth
 

@@ -1,7 +1,7 @@
 """Candidates for lemmas: atoms that exclude each other, for all keys, in the enumerated states.
 
-A clause is written down as what it forbids, literals that are never true together for the same keys.  Only
-minimal ones are candidates: where fewer literals exclude each other, more are redundant.
+A clause is represented by what it forbids: literals that are never true together for the same keys.  Only
+minimal clauses are candidates: if fewer literals exclude each other, more are redundant.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from specchk.symbolic.induction.templates import Atom, filled, named_keys
 
-# Of a choice of keys, by the length of a clause: all combinations of them are tried.
+# For each choice of keys, by the length of clauses: all combinations of the literals are tried.
 MAX_LITERALS = (0, 4_000, 600, 160)
 Masks = Mapping[Atom, Mapping[bool, Mapping[tuple[int, ...], int]]]
 
@@ -115,15 +115,16 @@ def frames(atoms: Sequence[Atom]) -> list[tuple[str, ...]]:
 def minimal(masks: Masks, sizes: Mapping[str, int], length: int) -> tuple[list[Exclusion], int]:
     """The minimal clauses of one to three literals, and the number of combinations tried.
 
-    `masks` has for each atom, true and false, and each choice of its keys a bit for each state; `sizes` the
-    numbers of keys of the domains.
+    `masks` has, for each atom, true and false, and each choice of its keys, a bit for each state; `sizes` has
+    the numbers of keys of the domains.
     """
     clauses, tried = list[Exclusion](), 0
     for domains in frames(list(masks)):
         chosen = rows(domains, sizes)
         literals = _literals(masks, domains, chosen) if chosen else []
         if length > 2:
-            # Two literals that are always true together exclude the same; that they are is said by pairs.
+            # Two literals that are always true together exclude the same others; clauses of two literals
+            # state their equivalence.
             literals = list({bits: (literal, bits) for literal, bits in reversed(literals)}.values())[::-1]
         literals = literals[: MAX_LITERALS[length]]
         tried += comb(len(literals), length)
@@ -151,8 +152,8 @@ def _literals(
     literals = []
     for atom, said in masks.items():
         for positive, bits in said.items():
-            # That a place does not have one of its values excludes next to nothing, and there are as many
-            # as values.
+            # That a place does not have a certain value excludes next to nothing, and there are as many such
+            # literals as values.
             if atom.is_value and not positive:
                 continue
             for keys in permutations(range(len(domains)), len(atom.domains)):
@@ -179,8 +180,8 @@ def _excluding(literals: Sequence[tuple[Literal, int]], length: int) -> Iterator
         meeting = [(second, two, two & one) for second, two in some[place + 1 :] if two & one]
         for number, (second, two, both) in enumerate(meeting):
             for third, three, _ in meeting[number + 1 :]:
-                # `two & three`: else these two exclude each other without the first, and the clause is not
-                # minimal.
+                # `two & three`: otherwise these two exclude each other without the first, and the clause is
+                # not minimal.
                 if not both & three and two & three:
                     yield first, second, third
 

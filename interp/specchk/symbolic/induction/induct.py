@@ -64,7 +64,7 @@ class InductionWork(Struct):
 
 
 class Induction:
-    """The induction hypothesis of a program, asserted once; `instance` and `initial` check the goals."""
+    """The induction hypothesis of a program, asserted once; `check` checks the goals of an instance."""
 
     def __init__(self, program: Program, k: int, query_seconds: float) -> None:
         self.program = program
@@ -75,7 +75,7 @@ class Induction:
         self.known: list[Any] = []
         self.steps: list[list[ActionInstance]] = []  # out of each state but the last one
         for index, state in enumerate(self.states):
-            # Of all k states: from one outside of the constraints no step is taken, so the behaviours in
+            # For all k states: no step is taken from one outside the constraints, so the behaviours in
             # question have none.
             self._assume(self.system.constrained(state))
             for prop in program.invariants:
@@ -83,7 +83,7 @@ class Induction:
             if index + 1 < k:
                 self.steps.append(self.system.instances(state, f"t{index}."))
                 self._assume([step(self.steps[-1], self.states[index + 1])])
-        # At the end, when all states were made: facts are noted as trees are made.
+        # At the end, when all states are made, since facts are noted as trees are made.
         self._assume(self.system.fresh.facts)
 
     def _assume(self, facts: Sequence[Truth]) -> None:
@@ -98,9 +98,9 @@ class Induction:
         action = self.program.actions[index]
         given = arguments(self.program, action, "t.")[position]
         encoded = instance(self.program, index, given, last, "t.")
-        # Before the faults are excluded: afterwards no state with one is left to be found.
+        # Before the faults are excluded: afterwards, no state with a fault could be found.
         self._defined(encoded)
-        self.solver.push()  # where it has no meaning, which is asked for above, there is no step
+        self.solver.push()  # an instance has no step where it is undefined, which is checked above
         self.solver.add([negation(fault.when) for fault in encoded.faults])
         for outcome in encoded.outcomes:
             self._consecution(encoded, outcome)
@@ -124,15 +124,15 @@ class Induction:
         ]
         entered = False
         for kind, prop, parts in goals:
-            # By form, without the solver: an invariant of parts that the step does not touch is literally
+            # By form, without the solver: an invariant of parts that the step does not change is literally
             # the hypothesis.
             open_ = distinct_from(parts, self.known)
             if not open_:
                 self.work.settled += 1
                 continue
             if not entered:
-                # The guard is asserted once for all goals of an outcome, and not at all where none needs a
-                # query.
+                # The guard is asserted once for all goals of an outcome, and not at all if none of them needs
+                # a query.
                 self.solver.push()
                 self.solver.add(outcome.guard)
                 entered = True

@@ -34,8 +34,8 @@ def path_of(
     numbers: list[int] = []
     for instances, after in zip_longest(steps, states[1:]):
         for instance in instances or ():
-            # Numbers chosen by actions that were not taken are of no interest, and could raise the horizon
-            # far.
+            # Numbers chosen by actions that were not taken are irrelevant, and could raise the horizon
+            # considerably.
             if instance.numbers and _is_met(reading, instance, after):
                 numbers += [reading.number(number) for number in instance.numbers]
     return ReplayPath(path, tuple(numbers))

@@ -5,7 +5,7 @@
 
 All invariants of the model are the hypothesis together, so an invariant that exists only for the
 proof is an ordinary one.  Actions whose arguments differ by a renaming of sort elements that no
-action and no invariant can tell apart are asked once.  Not asked: witnesses, deadlocks, liveness.
+action and no invariant distinguishes are checked once.  Not checked: witnesses, deadlocks, liveness.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from specchk.symbolic.induction.encode.trees import plain
 from specchk.symbolic.induction.induct import Induction, InductionWork, ObligationResult
 from specchk.symbolic.replay import Replay, ReplayPath
 
-LOOK = Budget(max_seconds=5.0)  # for whether a counterexample to induction is among the enumerated states
-EACH = 8  # instances a task: an encoding of the hypothesis is made once a task
+LOOK = Budget(max_seconds=5.0)  # for finding counterexamples to induction among the enumerated states
+EACH = 8  # instances per task: each task encodes the hypothesis once
 NO_INVARIANTS = "the model has no invariant to prove"
 
 
@@ -100,24 +100,23 @@ def _proved(
 ) -> tuple[str, ...]:
     """The properties whose obligations hold with only invariants among them as hypotheses.
 
-    What was proved with the help of an invariant that is open may be false.  So the open ones are
-    dropped and the others tried again, until none is (Houdini: Flanagan and Leino, 2001).  Queries
-    are added to those of `work`.
+    A property proved with the help of an open invariant may be false.  So open invariants are dropped and the
+    others tried again, until none is open (Houdini: Flanagan and Leino, 2001).  Queries are added to those of
+    `work`.
     """
     last = work
     while True:
         open_ = last.open
-        # While a step may be undefined, the states behind it were not considered, and nothing is proved.
+        # While a step may be undefined, the states after it are not considered, and nothing is proved.
         if any(kind == "undefined" for kind, _ in open_):
             return ()
         kept = _with_goals(program, partial(_is_closed, open_))
         goals = tuple([prop.name for prop in (*kept.invariants, *kept.step_invariants)])
-        # Step invariants are goals and no hypotheses, so dropping some of these takes nothing from the
-        # others.
+        # Step invariants are goals, not hypotheses, so dropping some of them does not affect the others.
         if not goals or kept.invariants == program.invariants:
             return goals
-        # Each round drops an invariant, so there is an end; and as unions of inductive sets are inductive,
-        # the rest is the largest set that proves itself, except for what the solver gave up.
+        # Each round drops an invariant, so this terminates; and as unions of inductive sets are inductive,
+        # the rest is the largest set that proves itself, except for those that the solver gave up on.
         program = kept
         again, stopped = _asked(program, asked, instances, meter)
         work.add_effort(again)
@@ -135,7 +134,7 @@ def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
         seen: set[tuple[object, ...]] = set()
         for position, given in enumerate(arguments(program, action, "")):
             values = tuple([plain(tree) for tree in given.trees])
-            # The first of its class stands for it; the others are counted as renamed copies.
+            # The first instance represents its class; the others are counted as renamed copies.
             if values in seen:
                 left_out += 1
                 continue
@@ -200,8 +199,8 @@ def _results(
 ) -> Iterator[InductionWork]:
     """The results of all tasks, in order.
 
-    Which counterexample the solver finds depends on what it was asked before, so each task is asked in
-    a process of its own, whatever their number: the same answers on any number of processors.
+    The counterexample that the solver finds depends on its earlier queries, so each task has a process of its
+    own, whatever their number: the answers are the same on any number of processors.
     """
     tasks = [instances[first : first + EACH] for first in range(0, len(instances), EACH)]
     if len(tasks) < 2:
@@ -230,7 +229,7 @@ def _concluded(
 ) -> Proof:  # fmt: skip
     failures = _failures(program, work.answers)
     ways, is_whole = _looked_up(program, failures) if failures else ({}, True)
-    # Of a search that was cut short, only what it found is known.
+    # Of a search that was cut short, only the findings are known.
     looks = [index in ways or (False if is_whole else None) for index in range(len(failures))]
     failures = tuple([replace(f, reached=look) for f, look in zip(failures, looks, strict=True)])
     open_ = work.open
@@ -246,8 +245,8 @@ def _concluded(
         shown = ", ".join(f"`{name}`" for _, name in sorted(open_))
         verdict = Inconclusive(f"the solver gave up on {shown}", budget=False)
     else:
-        # From a state outside of the constraints the hypothesis takes no step, so nothing is known of the
-        # states behind it.
+        # The hypothesis takes no step from a state outside the constraints, so nothing is known about the
+        # states after it.
         within = tuple([prop.name for prop in program.constraints])
         verdict = HoldsWithin(within) if within else Holds()
     return _proof(program, asked, verdict, work, counts, meter, failures, proved)
@@ -268,7 +267,7 @@ def _failure(program: Program, answer: ObligationResult, path: ReplayPath) -> Fa
     trace = replay.trace(path.states)
     for kind, name, blame in replay.failed(trace):
         if name == answer.name:
-            # What does not hold after a step may be false or undefined; the replay shows which.
+            # A property that does not hold after a step may be false or undefined; the replay shows which.
             return Failure(kind, name, trace, blame)
     raise ReplayFailed(f"`{answer.name}` does not fail where the solver found it to")
 
@@ -289,7 +288,7 @@ def _looked_up(program: Program, failures: tuple[Failure, ...]) -> tuple[dict[in
         Property("invariant", str(index), _differs(program, failure.trace.initial), 0, span)
         for index, failure in enumerate(failures)
     ]
-    # "The state is not this one" as an invariant: its violation is a way to the state.
+    # "The state is not this one" as an invariant: its violation is a trace to the state.
     asked = _without_ends(replace(program, invariants=tuple(differ), step_invariants=()))
     options = Options(LOOK, symmetry=False, keep_going=True)
     search = Search(asked, options)

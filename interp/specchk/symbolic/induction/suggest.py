@@ -1,12 +1,12 @@
 """Lemmas that complete a proof by induction, found among candidates.
 
-1. Candidates (`exclusions` of `templates`' atoms) hold in all states that the enumerated model has, or in a
-   sample of them.
-2. Of these those stay that are inductive together: as long as a step leads from a state that
-   satisfies all of them to one that does not, those that fail there are dropped (Houdini: Flanagan and
-   Leino, 2001).  What stays holds in every reachable state, whatever the offsets are.
-3. Of these, the ones that the proof uses: those in the solver's reasons for the invariants, those in the
-   reasons for these, and so on; then each that is not missed is left out.
+1. Candidates (`exclusions` of `templates`' atoms) hold in all states of the enumerated model, or in a sample
+   of them.
+2. Those that are inductive together remain: as long as a step leads from a state that satisfies all of
+   them to one that does not, those that fail there are dropped (Houdini: Flanagan and Leino, 2001).  The
+   remaining ones hold in every reachable state, whatever its offsets.
+3. Of these, the ones that the proof uses are kept: those in the solver's reasons for the invariants, those in
+   the reasons for these, and so on; then each one that proves redundant is removed.
 
 Clauses of one atom come first, then those of two and of three, until every invariant is proved.
 No lemma is trusted: `prove` is run on the model with the lemmas as invariants.
@@ -40,9 +40,9 @@ from specchk.symbolic.induction.templates import Atom, Templates, Vocabulary, un
 QUERY_MS = 5_000  # a candidate that takes longer is dropped
 MAX_STATES, MAX_SECONDS = 20_000, 5.0  # of the enumerated model, in which candidates are tried
 MAX_ANSWERS = 400_000  # of atoms in states: of more states a sample is taken, evenly
-MAX_CANDIDATES = 1_500  # the shortest first
+MAX_CANDIDATES = 1_500  # of atoms in states; if there are more, states are sampled evenly
 LENGTHS = (1, 2, 3)  # of clauses
-UNDEFINED = "(undefined)"  # as a goal: that an action has a meaning; no property has this name
+UNDEFINED = "(undefined)"  # the goal that an action is defined; no property has this name
 NO_NAMES = Vocabulary()
 
 
@@ -51,7 +51,7 @@ def suggest(
 ) -> Suggestion:
     """Lemmas for the invariants of a program; `lowered` converts a text to an expression of its spec.
 
-    Ends early, with fewer or no lemmas, where the budget does.  Raises `Unencodable` as `prove` does.
+    Ends early, with fewer or no lemmas, when the budget is used up.  Raises `Unencodable` as `prove` does.
     """
     meter = Meter(budget)
     names = unused_names(program)
@@ -93,8 +93,8 @@ def _states(program: Program, most: int) -> list[State]:
 class _Step(Struct):
     """A path through an instance of an action, or its fault: its condition and its goals.
 
-    `goals` are by name: the invariants of the program, its step invariants, and the candidates that the
-    step may break; `after` has the truths of atoms behind it.
+    `goals` are by name: the invariants of the program, its step invariants, and the candidates that the step
+    may break; `after` has the truths of atoms after the step.
     """
 
     when: list[Truth]
@@ -125,7 +125,7 @@ class _Lemmas:
         for prop in self.program.invariants:
             self._assume(prop.name, conj(system.holds(prop, before)))
         self.start.add([fact for fact in (*system.initial(before), *system.fresh.facts) if fact is not True])
-        # An instance stands for its renamed copies only if no atom can distinguish them, either.
+        # An instance represents its renamed copies only if no atom distinguishes them, either.
         atoms = tuple([table.true for table in self.tables.values()])
         full = replace(self.program, invariants=(*self.program.invariants, *atoms))
         for index, position in representatives(full)[0]:
@@ -152,7 +152,7 @@ class _Lemmas:
         self.active = {}
         for number, clause in enumerate(clauses):
             if self.meter.exceeded(0) is not None:
-                self.active = {}  # what was not shown to be inductive is no lemma
+                self.active = {}  # clauses not shown to be inductive are no lemmas
                 return
             name = f"candidate {number}"
             truth = self._said(clause, self.before)
@@ -202,7 +202,7 @@ class _Lemmas:
         if wrong is False:
             return []
         if self.meter.exceeded(0) is not None:
-            return list(self.active)  # what was not shown to be inductive is no lemma
+            return list(self.active)  # clauses not shown to be inductive are no lemmas
         with self._checked(step, wrong, self.active) as answer:
             if answer == z3.unsat:
                 return []
@@ -224,7 +224,7 @@ class _Lemmas:
             more = (self._reasons(todo.pop(), self.active) or set()) - used
             used |= more
             todo += more
-        # A solver's reason is a reason, not a smallest one.
+        # A solver's reasons need not be minimal.
         for name in [name for name in self.active if name in used]:
             fewer = used - {name}
             if self.meter.exceeded(0) is None and self._suffices(fewer, proved):

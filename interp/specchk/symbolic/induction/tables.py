@@ -108,7 +108,8 @@ def _at(table: Any, row: Sequence[int]) -> Any:
 class Truths(Struct):
     """The truth of atoms in an encoded state, computed on demand.
 
-    `before`: the truths of a state that a step leads from; what reads no other variables is the same.
+    `before`: the truths in the state before a step, which also hold for atoms that read only unchanged
+    variables.
     """
 
     tables: Mapping[Atom, AtomTable]

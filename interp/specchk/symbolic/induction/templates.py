@@ -1,8 +1,8 @@
 """Atoms for lemmas, as spec text: predicates of variables and definitions, key by key.
 
-A place is found through maps (at each key, or at a constant of the key's sort), fields of records and
-options; a definition whose parameters have few values is a place, too.  Of a place or two an atom is made:
-a flag, an option that is none, a value that it has, a member that is in it, a comparison of two numbers.
+Places are found through maps (at each key, or at a constant of the key's sort), fields of records and
+options; a definition whose parameters have few values is a place, too.  An atom is about one place or two: a
+flag, an option that is none, a value of the place, a member of its set, a comparison of two numbers.
 
 In texts, `$k0`, `$k1`, ... stand for keys, `$m0`, `$m1`, ... for the contents of options.
 """
@@ -33,9 +33,9 @@ from specchk.ir.types import (
     has_horizon,
 )
 
-MAX_KEYS = 2  # of an atom and of a lemma: with more, it has too many keys for anybody's reading
+MAX_KEYS = 2  # of an atom and of a lemma: with more it would be unreadable
 MAX_ATOMS = 400
-MAX_VALUES = 8  # of a type whose values are written out, or that keys range over where it is a range
+MAX_VALUES = 8  # of a type whose values are written out, or of a range as the domain of a key
 
 
 class Vocabulary(Struct, frozen=True):
@@ -57,12 +57,12 @@ class Site(Struct, frozen=True):
 class Atom(Struct, frozen=True):
     """A predicate over keys, distinct if their domains are the same, and over contents of options.
 
-    Where one of the options is none, the atom is neither true nor false.  Of the atoms of a `family` one is
-    true at most, for the same keys.  `is_value`: where it is false another of its family is true.
+    If one of the options is none, the atom is neither true nor false.  At most one atom of a `family` is true
+    for the same keys.  `is_value`: if it is false, another one of its family is true.
     """
 
     left: str
-    relation: str = ""  # none where it is a flag
+    relation: str = ""  # empty for a flag
     right: str = ""
     domains: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ class Templates(Struct, frozen=True):
         """A place and the places inside it."""
         yield at
         match at.type:
-            case Record(fields) if not at.type.is_tuple:  # whose parts have no names in an expression
+            case Record(fields) if not at.type.is_tuple:  # parts of a tuple have no names in expressions
                 for name, item in fields:
                     yield from self._places(replace(at, text=f"{at.text}.{name}", type=item))
             case Option(item) if at.option is None and (isinstance(item, Record) or has_horizon(item)):
@@ -160,7 +160,7 @@ class Templates(Struct, frozen=True):
                         yield from self._places(inner)
             case Seq(_, limit):
                 yield replace(at, text=f"len({at.text})", type=Int(0, limit, horizon=True))
-            case _:  # sets and unions are not looked into
+            case _:  # sets and unions are not entered
                 pass
 
     def _arguments(self, kinds: Sequence[Type], first: int) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -200,7 +200,7 @@ class Templates(Struct, frozen=True):
                         continue
                     for texts, domains in self._arguments([item for _, item in record.fields], first):
                         yield (f"{tag}({_with_names(record, texts)})" if texts else tag), domains
-            case _:  # numbers without an end, and collections
+            case _:  # numbers without an upper end, and collections
                 pass
 
     def _alone(self, place: Site) -> Iterator[Atom]:
@@ -241,7 +241,7 @@ def _identified(atom: Atom) -> Iterator[Atom]:
     for ways in product(*[range(min(number + 1, MAX_KEYS)) for number in range(len(atom.domains))]):
         domains = dict(zip(reversed(ways), reversed(atom.domains), strict=True))
         fits = all(domains[way] == domain for way, domain in zip(ways, atom.domains, strict=True))
-        # Keys are numbered in the order in which they come, so that each way is tried once.
+        # Keys are numbered in the order in which they appear, so that each variant is tried once.
         if not fits or list(dict.fromkeys(ways)) != list(range(len(domains))):
             continue
         named = {f"k{number}": f"$k{way}" for number, way in enumerate(ways)}

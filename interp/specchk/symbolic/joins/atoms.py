@@ -2,8 +2,8 @@
 
     ("acked[1]", "log[b2].ends[0]", -1)      acked[1] - log[b2].ends[0] <= -1
 
-A comparison of one control part is a comparison of all that have both offsets: what tells two cases of
-a fetch apart does so before the fetch was sent, too.
+A comparison in one control part applies to all parts that have both offsets: if it distinguishes two cases of
+a fetch, it does so before the fetch was sent, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Invariants that hulls prove one by one: for all offsets, and without the exact search.
 
-All are tried together, since hulls of one round serve all of them.  A round in which something fails ends
-there, and shows nothing of the others (`search`).  So where hulls have failed, the invariants that failed
-last are dropped, and a new search is for those that are left.  It ends: each search drops some.
+All invariants are tried together, since the hulls of one round serve all of them.  A round ends at the first
+failures, and shows nothing about the others (`search`).  So after a failed search the invariants that failed
+last are dropped, and the rest is searched again.  This terminates: each search drops some.
 
 Not here: violations.  What is not proved may be true.
 """
@@ -29,8 +29,8 @@ class ClaimOptions(Struct, frozen=True):
 def proved(program: Program, options: ClaimOptions) -> frozenset[str]:
     """The names of the invariants that hulls prove for all offsets of a program.
 
-    None where a step may be undefined, or a search reached `most` hulls.  `SpecError` where the program does
-    with offsets what only an engine that enumerates can do.
+    Empty if a step may be undefined, or if a search reached `most` hulls.  `SpecError` if only an engine that
+    enumerates can do what the program does with offsets.
     """
     check(program)
     while program.invariants:
@@ -40,7 +40,7 @@ def proved(program: Program, options: ClaimOptions) -> frozenset[str]:
         left = tuple([claim for claim in program.invariants if claim.name not in failing])
         if not failing:
             return frozenset([claim.name for claim in left])
-        # Behind an undefined step there are states that no hull has.
+        # States after an undefined step are in no hull.
         if len(left) + len(failing) != len(program.invariants):
             return frozenset()
         program = replace(program, invariants=left)

@@ -1,14 +1,14 @@
 """The symbolic engine: an exact search over zones, with a search for hulls beside it.
 
 The exact search (`zones`) finds violations, with shortest traces, and decides small models.  Once it has
-`join_after` zones a search for hulls has its share of the steps, level by level.
-Where it proves all properties, that no state is stuck and that no step is undefined, only the witnesses
-and the coverage are open: hulls have states that are not real.  The exact search then continues until it
-has reached all that hulls reach, at first with few zones of each control part.  Where real states on a path
-of hulls show a violation, the exact search is narrowed to zones from which one may be reached in as many
-steps; and where they show all that fails in the first level of hulls that fails, nothing is left for it.
+`join_after` zones, a search for hulls has its share of the steps, level by level.  If that proves all
+properties, the absence of deadlocks, and that no step is undefined, only witnesses and coverage are open,
+since hulls have states that are not real.  The exact search then continues until it has reached all that
+hulls reach, at first with few zones of each control part.  If real states on a path of hulls show a
+violation, the exact search is narrowed to zones from which one may be reached in as many steps; if they show
+all failures of the first level of hulls that fails, it has nothing left to do.
 
-So a witness and a covered branch are the exact search's, and `holds` and a violation that of either.
+So witnesses and covered branches come from the exact search, `holds` and violations from either.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def search(
 ) -> Outcome:
     """Search a program for all values of its offsets, and answer all of its properties.
 
-    `SpecError` where the program does with offsets what only an engine that enumerates can do.
+    `SpecError` if only an engine that enumerates can do what the program does with offsets.
     """
     if not options.horizons:
         check(program)
@@ -69,7 +69,7 @@ class JoiningEngine(ZoneEngine):
     hulls: HullSearch | None = field(init=False, default=None)
     hull_steps: int = field(init=False, default=0)  # of searches with another precision
     most: int = field(init=False, default=FIRST_MOST)  # zones of a control part, once there is a proof
-    is_narrow: bool = field(init=False, default=False)  # to what may fail as soon as hulls did
+    is_narrow: bool = field(init=False, default=False)  # to states that may fail as soon as hulls did
 
     @property
     def is_proved(self) -> bool:
@@ -79,7 +79,7 @@ class JoiningEngine(ZoneEngine):
     def failing_hulls(self) -> frozenset[str] | None:
         """Search only for hulls, completely; returns the names of all failures in them, none for a proof.
 
-        None where there is no answer: a budget ended it, or there is something that open numbers cannot do.
+        None if there is no answer: the budget ended the search, or open numbers do not support something.
         """
         self.begin()
         if self.hulls is None or self.search.is_stopped or self.findings.found or self.spurious:
@@ -93,7 +93,7 @@ class JoiningEngine(ZoneEngine):
         self.hull_steps += self.hulls.generated if self.hulls is not None else 0
         self.hulls, self.most, self.is_narrow = None, FIRST_MOST, False
         frontier = ZoneEngine.begin(self)
-        # Without a reach there is no end of larger hulls; a state outside of a constraint has no zone.
+        # Without a reach, hulls might grow forever; a state outside a constraint has no zone.
         if self.options.join_after is not None and self.reach is not None and not self.outside:
             points = len(self.program.points)
             self.hulls = HullSearch(self.workers, self.initial, points, self._shown, atoms)
@@ -148,7 +148,7 @@ class JoiningEngine(ZoneEngine):
         """Continue the search for hulls, up to its share of the steps or to its end."""
         hulls = self.hulls
         while hulls is not None and not hulls.is_done:
-            # Between its levels only: where a slice ends depends on the number of workers.
+            # Only between its levels, since the end of a slice depends on the number of workers.
             if is_limited and hulls.is_between_levels and hulls.generated >= SHARE * self.counts.generated:
                 return
             counts = len(self.nodes) + hulls.hulls, self.counts.generated + hulls.generated
@@ -188,7 +188,7 @@ class JoiningEngine(ZoneEngine):
         return any(self.workers.each(HullMember.limit, self.most))
 
     def _confirm(self, candidates: list[tuple[int, Candidate]]) -> None:
-        # After a proof zones may still show what is not so, since they forget.
+        # After a proof, candidates in zones are spurious, since zones forget.
         wanted = [one for one in candidates if one[1].kind == "reached" or not self.is_proved]
         ZoneEngine._confirm(self, wanted)
 

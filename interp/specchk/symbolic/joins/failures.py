@@ -1,9 +1,9 @@
 """The comparisons on which failures in a hull depend, and those before the steps that lead there.
 
-A property fails in a hull after some comparisons that the hull leaves open.  If no real state fails, the
-hull has joined states on different sides of these: they are the atoms by which it is split.  Where it is
-split by all of them and still fails, a hull before it is too coarse, and what these atoms are before a
-step splits that one: their weakest preconditions.
+A property fails in a hull after some comparisons that the hull leaves open.  If no real state fails, the hull
+joins states on different sides of these comparisons: they are the atoms by which it is split.  If it is split
+by all of them and still fails, a hull before it is too coarse, and is split by the weakest preconditions of
+these atoms.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from specchk.symbolic.zones.precision import Question as Comparison
 from specchk.symbolic.zones.zones import Shape, Zone
 
 NO_PLACE = 1 << 30
-Asked = tuple[tuple[Comparison, bool], ...]  # the comparisons on a way, and whether each was open
-Way = tuple[Any, Classes, Matrix, Asked]  # a leaf, what is known there, and what was asked
+Asked = tuple[tuple[Comparison, bool], ...]  # the comparisons on a path, and whether each was open
+Way = tuple[Any, Classes, Matrix, Asked]  # a leaf, the facts known there, and the comparisons
 
 
 def ways_of(tree: Tree, classes: Classes, rows: Matrix, solver: LinearSolver) -> Iterator[Way]:
@@ -39,7 +39,8 @@ def ways_of(tree: Tree, classes: Classes, rows: Matrix, solver: LinearSolver) ->
                 (c, d), (e, f) = classes[node.i], classes[node.j]
                 bound = node.bound - d + f
                 follows = _decided(rows, c, e, bound, solver)
-                # In places of the control part; a number of the tree's own has none, and no small number.
+                # In places of the control part; a symbol that only the tree has becomes a number above all
+                # places.
                 i, j = (x if places is None else places[x] if x < len(places) else NO_PLACE
                         for x in (node.i, node.j))  # fmt: skip
                 asked = (*asked, ((i, j, node.bound), follows is None))

@@ -1,12 +1,12 @@
 """Hulls: one zone for many zones of a control part, the least that contains them all.
 
-The hull of two zones has of each difference the larger bound: the least upper bound of closed matrices,
-which is closed again (Mine 2001).  It has states that neither zone has, so a property that fails in a
-hull may hold in truth.  Then hulls are split: `Split` cuts a zone by the truth of comparisons, and zones
-on different sides of one are not joined (`refine` finds these comparisons).
+The hull of two zones has the larger bound of each difference: the least upper bound of closed matrices, which
+is closed again (Mine 2001).  It has states that neither zone has, so a property that fails in a hull may hold
+in truth.  Then hulls are split: `sides` cuts a zone by the truth of comparisons, and zones on different sides
+of one are not joined (`failures` finds these comparisons).
 
-Bounds of a hull grow only, and are bounds of zones that forget differences beyond a reach, of which there
-are finitely many: so no widening but that of `precision` is needed for the hulls to end.
+The bounds of a hull only grow, and are bounds of zones that forget differences beyond a reach, of which there
+are finitely many: so hulls stop growing without any widening except that of `precision`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class HullPart(Struct):
 
 def joined(a: Zone, b: Zone) -> Zone:
     """The least zone that contains two zones of one shape; `a` itself if it contains the other."""
-    # One symbol for all places that are at the same distance in both: few, where places are many.
+    # One symbol for all places at the same distance in both zones: few symbols, even for many places.
     number: dict[tuple[int, int, int], int] = {}
     first: list[tuple[int, int, int, int]] = []
     classes: list[tuple[int, int]] = []
@@ -93,9 +93,9 @@ class Hull(Struct, eq=False):
 def united(part: HullPart, joiner: Joiner | None = None) -> list[Zone]:
     """Zones with all states of a part's hulls; fewer if the two sides of a comparison form one zone.
 
-    Comparisons split the hulls of every shape that has their places, also where a proof does not need that.
+    Comparisons split the hulls of every shape that has their places, even if a proof does not need that.
     """
-    # With the bits that all, and that some hulls of a zone have.
+    # With the bits that all hulls of a zone have, and those that some have.
     zones = [(hull.zone, side, side) for side, hull in part.hulls.items()]
     for number, atom in enumerate(part.atoms):
         bit = 1 << number
@@ -105,7 +105,7 @@ def united(part: HullPart, joiner: Joiner | None = None) -> list[Zone]:
             for at, (other, others_every, others_some) in enumerate(left):
                 if not others_some & bit:
                     whole = _joined(other, zone, joiner)
-                    # Then it has no state besides.
+                    # Then the whole has no other states.
                     if dict(sides(whole, [atom], joiner)) == {0: other, 1: zone}:
                         left[at] = whole, every & others_every, some | others_some
                         break
@@ -118,8 +118,8 @@ def united(part: HullPart, joiner: Joiner | None = None) -> list[Zone]:
 class HullTable(Struct):
     """The hulls of the shapes owned by a process, by the sides of the comparisons that split them.
 
-    `changed` are those that grew and are not expanded since, in the order in which they did.  A shape is a
-    large key, so that it is looked up once for a zone; hulls are equal only to themselves.
+    `changed` has the hulls that grew and were not expanded since, in the order in which they grew.  A shape
+    is a large key, so it is looked up once for each zone; hulls are equal only to themselves.
     """
 
     atoms: SplitAtoms
@@ -127,11 +127,11 @@ class HullTable(Struct):
     hulls: list[Hull] = field(default_factory=list)
     changed: dict[Hull, None] = field(default_factory=dict)
     joiner: Joiner | None = None  # kernels, once they are loaded
-    met: set[Zone] = field(default_factory=set)  # all that were joined
+    met: set[Zone] = field(default_factory=set)  # all zones that were joined
 
     def add(self, zone: Zone, origin: Origin) -> None:
         """Join a zone into the hulls of its shape."""
-        # Equal zones are the common case, and a hash finds them; what was joined once stays within.
+        # Equal zones are the common case, and a hash finds them; a zone that was joined once stays contained.
         if zone in self.met:
             return
         self.met.add(zone)
@@ -178,7 +178,7 @@ def sides(zone: Zone, atoms: Sequence[Question], joiner: Joiner | None = None) -
             bound += f - d
             if bounds[c][e] <= bound:
                 side |= 1 << number
-            # Else all of it is on the other side, whose bit is 0.
+            # Otherwise all of it is on the other side, whose bit is 0.
             elif bounds[e][c] >= -bound:
                 left.append((number + 1, side, _cut(part, e, c, -bound - 1, joiner)))
                 left.append((number + 1, side | 1 << number, _cut(part, c, e, bound, joiner)))

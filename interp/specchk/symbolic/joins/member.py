@@ -1,8 +1,8 @@
 """A process of a search that joins: besides its zones it owns the hulls of some shapes.
 
-A level of the search for hulls has two parts, as one of the search for zones has: all hulls that grew are
-expanded, and every owner joins what arrived.  The join of some zones does not depend on their order, so
-neither do the hulls depend on the number of processes.
+A level of the search for hulls has two parts, like one of the search for zones: all hulls that grew are
+expanded, and every owner joins the zones that arrived.  The join of some zones does not depend on their
+order, so hulls do not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from specchk.symbolic.zones.members import SLICE, Taking, ZoneMember
 from specchk.symbolic.zones.zones import Shape, Zone
 
 TRIES = 20  # failures of one kind for which real states are sought
-FailingAtoms = dict[Shape, dict[Atom, bool]]  # on ways to failures: the atoms, and whether a hull is open
+FailingAtoms = dict[Shape, dict[Atom, bool]]  # on paths to failures: the atoms, and whether a hull is open
 
 
 class HullTally(Struct):
     """A member's hulls and their control parts, the number to be expanded, and failures.
 
-    `counts` and `outside` are of all expansions of a round, so of more than real states do.
+    `counts` and `outside` cover all expansions of a round, and so more than real states would.
     """
 
     counts: Counts
@@ -39,7 +39,7 @@ class HullTally(Struct):
     waiting: int = 0
     failures: int = 0
     outside: bool = False
-    refused: bool = False  # a hull needs what open numbers cannot do
+    refused: bool = False  # a hull needs something that open numbers do not support
 
 
 class HullMember(ZoneMember):
@@ -86,12 +86,12 @@ class HullMember(ZoneMember):
         try:
             part = self.expander.expand(enumerate([hull.zone for hull in hulls]), self._joins, frozenset())
         except NotSymbolic:
-            # Of a state that may not be real: no reason to end the search, but hulls have failed.
+            # The state may not be real: this does not end the search, but hulls have failed.
             self.expander.drop_counts()
             self._tally.refused = True
             part = Expansion(Counts([0] * len(self.expander.program.points)))
         for hull in hulls:
-            self._failing.pop(hull, None)  # of what it was before
+            self._failing.pop(hull, None)  # from before it grew
         for number, candidate in (*part.states, *part.steps):
             if candidate.kind == "reached":
                 self._reaching.setdefault(candidate.name, set()).add(hulls[number].key[0])
@@ -123,7 +123,8 @@ class HullMember(ZoneMember):
         for parcel in [pickle.loads(p) for p in parcels if p]:  # noqa: S301 - another member's
             for zone, origin in parcel.items():
                 _keep_least(arrived, zone, origin)
-        # In one order, whoever sent them: by the first of a level that made a hull grow it is reached.
+        # In one order, independent of the senders: a hull is reached by the first zone of a level that made
+        # it grow.
         self._table.joiner = self.expander.joiner
         for zone, origin in sorted(arrived.items(), key=itemgetter(1)):
             self._table.add(zone, origin)
@@ -211,13 +212,13 @@ class HullMember(ZoneMember):
         if self._near is not None and self._near.get(zone.shape, -1) < self._depth:
             return False
         owner = self._owner(zone.shape)
-        # Whether a zone lies within a hull is known only when the level is joined, by its owner; but what was
-        # joined once does.
+        # Whether a hull contains a zone is known only to its owner, once the level is joined; but a zone that
+        # was joined before is contained.
         if owner == self.number and zone in self._table.met:
             return False
         self._joined += 1
         hull = self._expanding[index]
-        # A running number, which is in order among the steps out of one hull.
+        # A running number, which orders the steps out of one hull.
         origin = Origin(self._depth, hull.zone.mark, hull.key[1], self._joined, hull.key, taken)
         _keep_least(self._parcels[owner], zone, origin)
         return True

@@ -2,23 +2,23 @@
 
 A round makes the hulls of all control parts, from the initial zones until no step leads out of them, and
 checks each that grew.  It ends with the first level in which a property fails: the atoms of these failures
-split the hulls of the next round (`failures`).  Later levels would fail as well, for what the first ones
-lack, and their atoms split more than a proof needs: `three_brokers` has a proof with 21 atoms of such rounds,
-and had 39 of whole ones.  A search without new atoms has failed.  So has one whose hulls fail as real states
-do, on a path by which a hull grew: it ends at once.
+split the hulls of the next round (`failures`).  Later levels would fail as well, for lack of the first ones'
+atoms, and their own atoms would split more than a proof needs: `three_brokers` has a proof with 21 atoms of
+such rounds, and had 39 of whole ones.  A search without new atoms has failed.  So has one whose hulls fail
+like real states on a path by which a hull grew: it ends at once.
 
-Every behaviour of n steps lies in hulls of the first n levels, so from each control part the recorded steps
-to one whose hull fails are a lower bound of the real ones (an abstraction as heuristic: Qian and Nymeyer,
-"Guided Invariant Model Checking Based on Abstraction and Symbolic Pattern Databases", 2004).  That serves
-twice.
+Every behaviour of n steps lies in hulls of the first n levels, so the number of recorded steps from a control
+part to one whose hull fails is a lower bound of the real number (an abstraction as heuristic: Qian and
+Nymeyer, "Guided Invariant Model Checking Based on Abstraction and Symbolic Pattern Databases", 2004).  That
+serves two purposes.
 
-    a near round    after a round that fails in level n: of control parts from which a failure is within n
-                    levels, which are few.  More of them follow until nothing fails in that level, or new
-                    atoms do not help; the same hulls fail as in whole rounds, which would take as much longer
-                    as the model is larger.
-    a bound         a real path of n steps bounds the shortest one.  Where all that fails in the first level
-                    that fails is shown by real states, they are violations with shortest traces.  Otherwise
-                    the exact search continues with zones from which a failure is within the bound.
+    a near round    after a round that fails in level n: only control parts from which a failure is within n
+                    levels, which are few.  More near rounds follow until nothing fails in that level, or new
+                    atoms do not help; the same hulls fail as in whole rounds, which take longer, the larger
+                    the model is.
+    a bound         a real path of n steps bounds the shortest one.  If real states show all failures in the
+                    first level that fails, they are violations with shortest traces.  Otherwise the exact
+                    search continues with zones from which a failure is within the bound.
 
 Steps can be taken level by level, between levels of the exact search.
 """
@@ -41,7 +41,7 @@ from specchk.symbolic.zones.zones import Shape, Zone
 
 MAX_ROUNDS = 30
 MAX_ATOMS = 400
-SHARE_OF_NEAR = 8  # a round is near where it has at most one control part of so many
+SHARE_OF_NEAR = 8  # a round is near if it has at most one control part in this many
 
 
 class JoinState(Enum):
@@ -67,12 +67,12 @@ class HullSearch(Struct):
     level: int = -1  # of the present round, the last that is checked
     near: Mapping[Shape, int] | None = None  # of a near round: the last level of each control part
     bound: int | None = None  # the steps of a violation that real states show
-    shown: list[tuple[Candidate, Real]] = field(default_factory=list)  # all of so many steps, if known
+    shown: list[tuple[Candidate, Real]] = field(default_factory=list)  # all of this many steps, if known
     hulls: int = 0  # of the present round,
-    parts: int = 0  # and the control parts that they are of
+    parts: int = 0  # and their control parts
     waiting: int = 0
     is_between_levels: bool = True
-    coverage: list[int] = field(default_factory=list)  # of the round: with what no real state may reach
+    coverage: list[int] = field(default_factory=list)  # of the round, including what no real state may reach
     outside: bool = False
 
     @property
@@ -82,7 +82,7 @@ class HullSearch(Struct):
 
     def advance(self) -> None:
         """Check and expand some hulls; at the end of a round, find the comparisons that split them."""
-        # Slices end where the number of workers has them end, so only ends of levels may decide anything.
+        # The number of workers determines where slices end, so only ends of levels may decide anything.
         self.is_between_levels = False
         if self.state is JoinState.NEW_ROUND:
             self.rounds += 1
@@ -101,7 +101,7 @@ class HullSearch(Struct):
             if failures and self.bound is None:
                 self.bound = self._violation()
             if self.bound is not None:
-                # Where a step fails, other violations of as many steps may be in states of the next level.
+                # If a step fails, states of the next level may have violations of as many steps.
                 if self.level >= self.bound or not self.waiting:
                     self.state = JoinState.FAILED
             elif failures or not self.waiting:
@@ -127,18 +127,18 @@ class HullSearch(Struct):
             self.generated += tally.counts.generated
             self.coverage = [a + b for a, b in zip(self.coverage, tally.counts.coverage, strict=True)]
         if any(tally.refused for tally in tallies):
-            # What fails in hulls that were not expanded is not known, so nothing bounds the exact search.
+            # The failures in hulls that were not expanded are unknown, so nothing bounds the exact search.
             self.state, self.bound = JoinState.FAILED, None
         return sum([tally.failures for tally in tallies])
 
     def _end_round(self, failures: int) -> None:
         if not failures:
-            # After a near round a whole one: there may be failures in later levels.
+            # A near round is followed by a whole one, since later levels may have failures.
             self.state = JoinState.PROVED if self.near is None else JoinState.NEW_ROUND
             self.near = None
             return
         new = self._new_atoms()
-        # Without new atoms the next round would be this one once more; the limits keep a proof that does not
+        # Without new atoms the next round would repeat this one; the limits keep a proof that does not
         # converge from taking the exact search's time.
         if not new or self.rounds >= MAX_ROUNDS or len(self.atoms) + len(new) > MAX_ATOMS:
             self.state = JoinState.FAILED
@@ -166,7 +166,8 @@ class HullSearch(Struct):
 
     def _violation(self) -> int | None:
         """The steps of a violation shown by real states, if hulls of the last level fail."""
-        # No proof is possible then.
+        # With failures in the last level, there is no proof; real states may show that some of them are
+        # violations.
         failing = nearest([one for found in self.workers.each(HullMember.failing) for one in found])
         for is_later in (False, True):
             shown: dict[tuple[str, str], tuple[Candidate, Real]] = {}
@@ -177,7 +178,7 @@ class HullSearch(Struct):
                     if real is not None:
                         shown[candidate.kind, candidate.name] = candidate, real
             if shown:
-                # Where a step fails, states of the next level may fail after as many.
+                # If a step fails, states of the next level may fail after as many steps.
                 is_all = len(shown) == len({(one.kind, one.name) for _, one in alike})
                 self.shown = [*shown.values()] if is_all and not is_later else []
                 return self.level + is_later
@@ -213,5 +214,5 @@ class HullSearch(Struct):
         return self._unknown(atom for atoms in before for atom in atoms)
 
     def _unknown(self, atoms: Iterable[Atom]) -> list[Atom]:
-        # Sorted: the order is the same, whoever found them.
+        # Sorted, so that the order does not depend on which worker found them.
         return sorted(set(atoms).difference(self.atoms))

@@ -22,7 +22,7 @@ FUNCTIONS: tuple[Callable[..., int], ...] = (
     walking.load, walking.start, walking.push, walking.end, walking.enter, walking.reach, walking.answer,
     walking.choose, walking.widen, walking.follow, walking.walk, walking.count_hits,
 )  # fmt: skip
-# What is called, and which of its arguments are numbers.
+# The functions that Python calls, with their arguments: `*` for an address, `i` for a number.
 ENTRIES = (
     ("load", "***"), ("start", "*"), ("walk", "*******"), ("count_hits", "****"),
     ("least_image", "*iii*ii**"), ("join", "****"), ("cut", "*iii***"),
@@ -65,7 +65,7 @@ def loaded(code: bytes) -> Kernels:
     found = linked(code, [name for name, _ in ENTRIES])
     calls = {}
     for entry, kinds in ENTRIES:
-        # `PyDLL`'s kind: calls are short, so the interpreter's lock is not released.
+        # Like `PyDLL`: calls are short, so the interpreter's lock is not released.
         shape = ctypes.PYFUNCTYPE(
             ctypes.c_int64, *[ctypes.c_int64 if kind == "i" else ctypes.c_void_p for kind in kinds]
         )

@@ -1,12 +1,12 @@
 """Kernels for closed difference-bound matrices, row by row in an array of 64-bit words.
 
-They do what `meaning.paths`, `zones.zones` and `joins.hulls` do with lists, which is their meaning, and are
-translated as they are written (`codegen.functions`).  A zone is one array:
+They do with arrays what `meaning.paths`, `zones.zones` and `joins.hulls`, which define their meaning, do with
+lists, and are translated as written (`codegen.functions`).  A zone is one array:
 
     count of classes, count of places, (class, distance) of each place, the number 0 first, bounds row by row
 
-A bound is a number of at most `CAP`, or `FREE`.  So no sum of three of them passes 64 bits, and a kernel that
-would have a larger number refuses: its result is `REFUSED`, and the caller uses lists.
+A bound is at most `CAP`, or is `FREE`, so that a sum of three fits 64 bits.  A kernel that would have a
+larger number refuses: its result is `REFUSED`, and the caller uses lists.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def fits(bound: int) -> int:
 
 def assume(rows: Words, at: int, size: int, i: int, j: int, bound: int) -> int:
     """Add `x_i - x_j <= bound`, consistent with the closed matrix, and all consequences."""
-    # One pass is enough: the matrix is closed, and no shortest way uses the new bound twice, as there is no
-    # cycle below 0.
+    # One pass is enough: the matrix is closed, and no shortest path uses the new bound twice, as there is no
+    # negative cycle.
     onward = at + j * size
     row = at
     for _ in range(size):
@@ -71,8 +71,8 @@ def copy(source: Words, first: int, target: Words, to: int, count: int) -> int:
 
 def forget(rows: Words, at: int, size: int, upper: int, lower: int) -> int:
     """Remove the bounds beyond a reach from a closed matrix."""
-    # A bound above the reach decides no comparison, so it is free; one below it is as good as the reach
-    # itself. Zones that differ in such bounds only become one, so the search ends.
+    # A bound above the reach decides no comparison, so it becomes free; one below it is raised to it.  Zones
+    # that differ only in such bounds become one, so the search ends.
     is_changed = 0
     row = at
     for i in range(size):
@@ -97,11 +97,11 @@ def canonical(
 ) -> int:
     """The zone of a closed matrix; `places` has the symbol of each place.  Returns its number of words.
 
-    What it needs beside is in `rows` behind the matrix: the class and the distance of each symbol, and the
+    Its working memory is in `rows` behind the matrix: the class and the distance of each symbol, and the
     first symbol of each class.
     """
     # Symbols at a known distance from each other are one class, named by the first of them: a zone has one
-    # form, whatever symbols it was made with.
+    # form, whatever symbols it was built from.
     of = at + size * size
     first = of + 2 * size
     kept = 0
@@ -142,8 +142,8 @@ def image(
 ) -> int:  # fmt: skip
     """The zone after a step; `steps` has the symbol and the distance of each place.
 
-    `classes` are those of the symbols before it, in `rows`, too.  `work` holds the symbols of the places, the
-    distinct ones as pairs, and a matrix of these.
+    `classes`, also in `rows`, are those of the symbols before the step.  `work` holds the symbols of the
+    places, the distinct ones as pairs, and a matrix of these.
     """
     pairs = count
     distinct = 0
@@ -258,7 +258,7 @@ def join(one: Words, other: Words, work: Words, out: Words) -> int:
     distinct = pair(one, other, work, first, out)
     if distinct == REFUSED:
         return REFUSED
-    # Two places that `one` has at a fixed distance have no fixed one in both: the hull is larger at once.
+    # Some places have a fixed distance in `one`, but not in both: the hull is larger in any case.
     is_larger = 1 if distinct > size_one else 0
     word = bounds
     for a in range(distinct):

@@ -6,9 +6,9 @@ Trees are nodes in one array, each with the words
     kind, count of ways, -, -, a child for each way                   `Alternative`
     kind, -, -, -, a child                                            a tree's top, `Fresh`, `Define`
 
-A child is 0 where nothing was recorded yet, the place of a node, or -1 - n for leaf n.  A plan has the trees
-that are walked with a zone, in order; the job has the state of a walk, so that it can stop where something
-is to be recorded, and continue.
+A child is 0 if nothing was recorded yet, the place of a node, or -1 - n for leaf n.  A plan has the trees
+that are walked with a zone, in order; the job has the state of a walk, which can stop where something must
+be recorded, and continue.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from specchk.symbolic.kernels.matrices import FREE, HEAD, REFUSED, assume, copy,
 # Kinds of nodes, and the words before their children.
 TOP, ASK, ALTERNATIVE, FRESH, DEFINE = range(5)
 CHILD = 4
-# Kinds of leaves: nothing is done; a horizon ends it; a step; one without meaning; values of predicates.
+# Kinds of leaves: nothing is done; a horizon ends the step; a step; an undefined step; values of predicates.
 IDLE, CUT, STEP, FAULT, NO, YES, UNDEFINED = range(7)
 LEAF = 2  # words of a leaf: its kind, and how often it was reached
-# A plan: its count of trees; of each the child of its top, where its places are (0: all), and how it ends.
+# A plan: the count of its trees; for each, the child of its top, where its places are (0: all), and how it
+# ends.
 PLANNED = 3
 WANTED, ENDS_WANTED, ENDS_UNDEFINED, SKIPPED = 1, 2, 4, 8
 # The words of a job.
 TREE, DEPTH, ROOM, ENDS, MET, FORKS, KNOWN, BUSY, FAULTS, FINDINGS, CAPACITY, LARGEST = range(12)
 BASE_ROWS, BASE_SIZE, BASE_CLASSES, BASE_COUNT = range(12, 16)
-AT, ROWS, SIZE, CLASSES, COUNT, ASSUMED = range(16, 22)  # where the walk is, as an item has it
+AT, ROWS, SIZE, CLASSES, COUNT, ASSUMED = range(16, 22)  # the current position, as in an item
 STACK = 22
 ITEM = 6  # what is left to walk: child, rows, size, classes, count of these, whether something was assumed
 END = 7  # a result: tree, leaf, rows, size, classes, count of these, whether something was assumed
@@ -125,7 +126,7 @@ def reach(plan: Words, leaves: Words, job: Words, ends: Words, leaf: int) -> int
             end(job, ends, leaf)
             job[FINDINGS] += 1
             if flags & (ENDS_UNDEFINED if kind == UNDEFINED else ENDS_WANTED):
-                job[DEPTH] = 0  # all that is left is of this tree
+                job[DEPTH] = 0  # all other items are of this tree
     elif kind != IDLE:
         end(job, ends, leaf)
         if not job[ASSUMED]:
@@ -243,7 +244,7 @@ def walk(plan: Words, nodes: Words, leaves: Words, work: Words, job: Words, ends
     """Walk the trees of a plan, from the position of a job."""
     while True:
         if job[DEPTH] == 0:
-            # Of each tree few places, and so much is left for them.
+            # Room for the classes of a tree's places, which are fewer than those of the whole zone.
             if job[CAPACITY] - job[ROOM] < 4 * (job[BASE_COUNT] + 1):
                 return FULL
             if not enter(plan, work, job):

@@ -3,10 +3,10 @@
     action serve(l: Broker, f: Broker):        serve(b1, b2) reads log[b1], epoch[b1], fetch[b2], all of meta
         require meta[epoch[l]].leader == some(l) and fetch[f] != none and leo(log[l]) > 0
 
-Control parts with equal places have equal runs, up to the first comparison.  Equal parts of shapes have one
-number, so that what is read is compared as some numbers, not as large tuples.
+Control parts with equal places have equal runs, up to the first comparison.  Equal parts of shapes have the
+same number, so that reads are compared as a few numbers, not as large tuples.
 
-Not here: what is done with it (`zones.controls`).
+Not here: the use of these reads (`zones.controls`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from specchk.ir.verify import parts
 from specchk.ir.walk import roots
 from specchk.meaning.texts.places import is_position
 
-Pick = Callable[[Sequence[int]], Any]  # of the numbers of a shape, those of what is read
+Pick = Callable[[Sequence[int]], Any]  # selects, from the numbers of a shape, those of what is read
 Read = tuple[int, int | None]  # a variable, and the parameter at which it is read; None for all of it
 
 
@@ -36,7 +36,7 @@ class PartNumbers:
         self._known: dict[Any, int] = {}
         self._maps = [slot for slot, kind in enumerate(kinds) if isinstance(kind, Map)]
         sizes = [cardinality(kind.key) for kind in kinds if isinstance(kind, Map)]
-        # Behind the number 0 and those of the variables.
+        # After the number 0 and those of the variables.
         starts = accumulate(sizes, initial=1 + len(kinds))
         self._first = dict(zip(self._maps, starts, strict=False))
 
@@ -63,7 +63,7 @@ class PartNumbers:
 def _read(expr: Expr, params: int) -> Iterator[Read]:
     match expr:
         case Apply(op=Op.MAP_GET, args=(Var(primed=False, type=Map() as kind) as base, Local() as key)):
-            # Parameters are the first local names; a key that is no position may have no place in the map.
+            # Parameters are the first local names; a key that is not a position may have no place in the map.
             if key.slot < params and is_position(kind.key, key.type):
                 yield base.slot, key.slot
                 return

@@ -4,8 +4,8 @@ A closed matrix decides what follows from differences, and its intervals much of
 The rest is a question to Z3: do some whole numbers satisfy the matrix and the definitions?  Only symbols
 that occur in a definition are part of it, since a closed matrix projects exactly to them.
 
-Most questions have the answer yes, and numbers that answered one often answer the next, too: a few of
-them are tried before Z3.  Of a comparison and its negation one is true of any numbers.
+Most answers are yes, and numbers that satisfied one question often satisfy the next, so a few of them are
+tried before Z3.  For any numbers, either a comparison or its negation is true.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LinearSolver:
         self._known: dict[Any, bool] = {}
         self._symbols: list[Any] = [z3.IntVal(0)]
         self._witnesses: dict[Definitions, list[dict[int, int]]] = {}
-        # Making an expression takes longer than checking it.
+        # Making a Z3 expression takes longer than checking it.
         self._bound = lru_cache(MAX_CACHED)(self._bound_of)
         self._definition = lru_cache(MAX_CACHED)(self._definition_of)
         self._solver: Any = None
@@ -89,7 +89,7 @@ class LinearSolver:
 
     def _check(self, rows: Defined, used: Sequence[int]) -> bool:
         if self._solver is None:
-            # Made at the first question: most specs ask none, and members are forked before they do.
+            # Created at the first query: most specs need none, and members are forked before it.
             self._solver = z3.SolverFor("QF_LIA")
         self.checks += 1
         self._solver.push()
@@ -98,7 +98,8 @@ class LinearSolver:
             found = self._solver.check()
             if found == z3.sat:
                 self._keep(rows.definitions, used)
-            # Unknown counts as possible: a state too many is refuted by real offsets, one too few is lost.
+            # Unknown counts as possible: a superfluous state is refuted by real offsets, a missing one would
+            # be lost.
             return bool(found != z3.unsat)
         finally:
             self._solver.pop()

@@ -1,21 +1,21 @@
 """Decision trees: the effect of a piece of code on the offsets of a control part, recorded once.
 
-Zones of one shape differ in what is known of their offsets only.  So a run of the spec's code on the
-shape, with a symbol for each of its offsets, is the same for all of them up to the first comparison
-that their matrices answer differently.  A `Tree` is all such runs of one piece of code: its inner nodes
-are the questions in the order in which they arise, its leaves the results of the code.  A zone goes
-through the tree, answers each question from its matrix, and forks where it can go either way.  The code
-itself runs only where a zone is the first to come, and then with that zone's answers.
+Zones of one shape differ only in what is known about their offsets.  So a run of the spec's code on the
+shape, with a symbol for each of its offsets, is the same for all of them up to the first comparison that
+their matrices answer differently.  A `Tree` is all such runs of one piece of code: its inner nodes are the
+questions in the order in which they arise, its leaves the results of the code.  A zone walks through the
+tree, answers each question from its matrix, and forks where both answers are possible.  The code itself runs
+only where a zone is the first to arrive, and then with that zone's answers.
 
-What earlier answers decide is no question, so a tree does not depend on which zone came first, and each
-zone reaches the leaves of its own runs.
+Comparisons that earlier answers decide are not questions, so a tree does not depend on which zone came first,
+and each zone reaches the leaves of its own runs.
 
     x_i - x_j <= bound     `Ask`; symbols are the offsets of the shape in their order, and 0 the number 0
-    one of so many ways    `Alternative`; a zone takes them all
+        one of n alternatives  `Alternative`; a zone takes them all
     a new symbol           `Fresh`
     a symbol for a sum     `Define`; after one the zone's matrix may need the solver to answer
 
-Not here: what the leaves are (`expand`), and the meaning of the code (`core`).
+Not here: the leaves (`zones.leaves`), and the meaning of the code (`meaning`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from specchk.symbolic.recording.solver import LinearSolver
 
 T = TypeVar("T")
 Classes = list[tuple[int, int]]  # of each symbol its class in a zone's matrix, and its distance from it
-End = tuple[Any, Classes, Matrix, bool]  # a leaf, what is known there, and whether something was assumed
+End = tuple[Any, Classes, Matrix, bool]  # a leaf, the facts known there, and whether something was assumed
 
 
 class TreeNode:
@@ -108,8 +108,7 @@ class Recorder(ForkPath):
         while node.up is not None:
             script.append(side)
             node, side = node.up, node.side
-        # From nothing known, whatever the zone: what is known of the zone would hide questions that other
-        # zones must answer.
+        # Without facts, whatever the zone: its facts would hide questions that other zones must answer.
         self.begin(start, script[::-1])
         self._node, self._side = node, side
         self._classes = classes.copy()
@@ -136,14 +135,14 @@ class Recorder(ForkPath):
             return False
         node = self._node.after[self._side]
         if node is None:
-            # Code is a function of its answers, so a node that is there already is this very question.
+            # The code depends only on the answers, so a node that exists already is this very question.
             node = self._node.after[self._side] = Ask(self._node, self._side, i, j, bound)
         if self._at < len(self._script):
             answer = self._script[self._at]
         else:
             (c, d), (e, f) = self._classes[i], self._classes[j]
-            # Beyond the part of the tree that is known the run follows the zone, so that it records a way
-            # that exists.
+            # Beyond the known part of the tree, the run follows the zone, so that it records a path that
+            # exists.
             answer = int(self._guide.at_most(c, e, bound - d + f))
         self._went(node, answer)
         if answer:
@@ -168,7 +167,7 @@ class Recorder(ForkPath):
         node = self._node.after[self._side]
         if node is None:
             node = self._node.after[self._side] = Fresh(self._node, self._side, 1)
-        # The zone's classes have the symbols of the way that it walked; the guide's matrix grows with them.
+        # The zone's classes have the symbols of the path that it walked; the guide's matrix grows with them.
         if self._at >= len(self._script):
             self._classes.append((self._guide.fresh(), 0))
         self._went(node, 0)
@@ -213,8 +212,8 @@ def unknown(size: int, defined: tuple[tuple[Terms, int, int], ...] = ()) -> Matr
 class Tree:
     """All runs of one piece of code from a matrix; `run` runs it on the recorder, and returns a leaf.
 
-    Control parts that differ in nothing that the code reads share its runs: `places` are the symbols of a
-    control part that a tree is of, the number 0 first; None where it is of all.
+    Control parts that agree in everything that the code reads share its runs: `places` are the symbols of a
+    control part that occur in the tree, the number 0 first; None for all symbols.
     """
 
     __slots__ = ("places", "run", "start", "top")
@@ -239,7 +238,7 @@ class Tree:
     def only(self) -> Any:
         """The leaf if no question is left; None if there is one, or nothing is known yet."""
         first = self.top.after[0]
-        while type(first) is Fresh:  # an argument that is open, and nothing is compared with it
+        while type(first) is Fresh:  # an open argument, with which nothing is compared
             first = first.after[0]
         return None if isinstance(first, TreeNode) else first
 
@@ -270,7 +269,7 @@ class TreeWalker(Struct):
             while True:
                 child = node.after[side]
                 if child is None:
-                    # The tree is written while it is walked: this place, and all after it up to a leaf.
+                    # The tree is extended during the walk: here, and from here to a leaf.
                     self.recorder.record(tree.start, (node, side), classes, rows)
                     self.recorder.end(tree.run())
                     child = node.after[side]
@@ -289,7 +288,7 @@ class TreeWalker(Struct):
                         side = int(follows)
                         self.known += 1
                     else:
-                        # Yes first, as `ForkPath.at_most` does: the recorded way is then the one that is
+                        # Yes first, as in `ForkPath.at_most`: the recorded path is then the one that is
                         # walked next.
                         left.append((child, 0, classes, assuming(rows, e, c, -bound - 1), True))
                         side, rows, assumed = 1, assuming(rows, c, e, bound), True

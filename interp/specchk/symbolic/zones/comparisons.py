@@ -15,7 +15,7 @@ from specchk.symbolic.zones.leaves import Effect
 from specchk.symbolic.zones.precision import NONE, Place, Precision, Question, ShapePredicates
 from specchk.symbolic.zones.zones import Shape
 
-FAR = 4  # thresholds from here on are remembered as places; nearer ones are within a reach soon
+FAR = 4  # thresholds from here on are kept as places; nearer ones are soon within a reach
 MAX_SUMS = 12  # of a shape
 MAX_SHIFTED = 24
 
@@ -48,7 +48,7 @@ def recorded(control: Control, shape: Shape, predicates: ShapePredicates) -> Ite
     known = [symbol(number) for number in range(offsets + 1)]
     forms: list[Form] = [*known, *[substituted(one, known.__getitem__) for one in predicates.forms()]]
     trees = [*control.instances, control.stops, *[tree for _, tree in control.questions]]
-    # Of each node the forms of the symbols there, and the comparisons of chosen numbers before it.
+    # For each node, the forms of the symbols there, and the comparisons of chosen numbers before it.
     left: list[tuple[Any, list[Form], tuple[Form, ...]]]
     left = [(tree.top.after[0], tree.among(forms), ()) for tree in trees]
     while left:
@@ -96,13 +96,13 @@ def _after(form: Form, images: Sequence[Form], size: int) -> Form | None:
     `p + n - q`, where the step stores `p + n` in p and leaves q, is `p - q` after it.
     """
     after, rest = NOTHING, form
-    # Images with chosen numbers first, since offsets that are in these have their own images, too.
+    # Images with chosen numbers first, since offsets in these have images of their own, too.
     for number in sorted(range(len(images)), key=lambda number: -_largest(images[number])):
         image = images[number]
         pivot = _largest(image)
         own = dict(image[0]).get(pivot)
         times = dict(rest[0]).get(pivot)
-        # An offset alone is one that the step leaves.
+        # A single offset is one that the step leaves.
         if times and own == 1 and (pivot > size or len(image[0]) == 1):
             rest = added(rest, image, -times)
             after = added(after, symbol(number + 1), times)
@@ -156,7 +156,8 @@ class PrecisionBuilder:
             if before is None or not before[0]:
                 continue
             terms, factor, _ = primitive(before)
-            # With the constant of the target: what a loop adds would be a new predicate in each round.
+            # With the constant of the target: otherwise each round of a loop that adds a number would add a
+            # predicate.
             plus = form[1]
             pair = pair_of(terms)
             if pair is None:

@@ -2,8 +2,8 @@
 
 Decision trees are mirrored in an array (`TreeCode`), node by node as a walk reaches them; a place where no
 run was recorded stops the kernel, a run is recorded there (`trees`), and the walk continues.  A zone with
-sums, a step without meaning, a state in which nothing may be possible, numbers beyond `kernels.matrices.CAP`:
-whatever a kernel refuses is left to Python, before anything is counted.
+sums, an undefined step, a state that may have no steps, numbers beyond `kernels.matrices.CAP`: whatever a
+kernel refuses is left to Python, before anything is counted.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class TreeCode:
 
 def _code_of(node: TreeNode) -> tuple[int, int, int, int]:
     match node:
-        # A bound that kernels do not handle is as a definition: refused.
+        # A bound that is too large for kernels is refused, like a definition.
         case Ask(i=i, j=j, bound=bound) if abs(bound) <= CAP:
             return ASK, i, j, bound
         case Alternative():
@@ -187,7 +187,7 @@ class Plan:
         places: list[int] = []
         for number, tree in enumerate(self.trees):
             flags = _flags_of(questions[number][0], first=first) if number < len(questions) else 0
-            # Behind the trees; a tree of all places has none.
+            # Places follow the trees; a tree of all places has none.
             at = 0 if tree.places is None else 1 + PLANNED * len(self.trees) + len(places)
             head += [code.top(tree), at, flags]
             places += [] if tree.places is None else [len(tree.places), *tree.places]
@@ -251,7 +251,7 @@ class PlanWalk:
                 return True
             if status != UNKNOWN:
                 if status == FULL:
-                    self._grow()  # for the next zone: Python has this one
+                    self._grow()  # for the next zone; Python handles this one
                 return False
             item = STACK + (self.job[DEPTH] - 1) * ITEM
             child, *start = self.job[item : item + 5]

@@ -1,10 +1,10 @@
 """Real states for violations found in zones: the smallest offsets along a path.
 
-A path of zones says which actions were taken, with which shapes between them.  The same steps are
-taken once more from the initial state, forgetting nothing: offsets are numbers there, or open where
-the spec lets one be any (`any n in Offset`).  At the end what is known of the open ones is a closed
-matrix, whose least solution gives the smallest offsets (each x is its own lower bound); the states
-along the path become numbers, and the reference takes the steps between them.
+A path of zones gives the actions that were taken, and the shapes between them.  The same steps are taken
+again from the initial state, forgetting nothing: offsets are numbers, or open where the spec lets one be any
+(`any n in Offset`).  At the end the facts about the open ones are a closed matrix, whose least solution gives
+the smallest offsets (each x is its own lower bound); the states along the path become numbers, and the
+reference engine takes the steps between them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from specchk.symbolic.zones.zones import Shape, Shapes
 class Taken(Struct, frozen=True, order=True):
     """A step on a path of zones: the action, its arguments (None if open), and the shape after it.
 
-    Of an initial zone: which initial state.  Without a shape the step has no meaning.
+    For an initial zone, the number of the initial state.  Without a shape the step is undefined.
     """
 
     action: int
@@ -57,7 +57,7 @@ class Goal(Struct, frozen=True):
 class Real(Struct, frozen=True):
     """A behaviour of real states, and the reason why the property fails at its end.
 
-    `condition`: what holds of the offsets of all states that the same steps end in where the goal is met.
+    `condition`: the constraints on the offsets of all states at the end of the same steps that meet the goal.
     """
 
     trace: Trace
@@ -77,7 +77,7 @@ REPLAYS = 8  # kept for other paths
 class _Way(Struct):
     """The ends of all paths along some steps, computed on demand.
 
-    Paths of one search have long beginnings in common: `after` has the ways that continue this one.
+    Paths of one search have long beginnings in common: `after` has the paths that continue this one.
     """
 
     source: Iterator[_Point]
@@ -112,9 +112,9 @@ class Concretiser:
         self.moves = Moves(program, self.path, horizons=horizons)
         self.beyond = Moves(program, self.path) if horizons and steps_list_horizon(program) else None
         self.shapes = Shapes(program)
-        self.faulty: set[int] = set()  # actions that have no meaning in some states of the zones
+        self.faulty: set[int] = set()  # actions that are undefined in some states of the zones
         self._programs: dict[int, Program] = {}
-        # Those of most paths are the same, the least numbers; and each compiles the actions.
+        # Most paths need the same one, with the least numbers; and each compiles the actions.
         self._replay = lru_cache(REPLAYS)(self._new_replay)
         self._starts: dict[Taken, _Way] = {}
         self._faults = 0  # when these were computed
@@ -141,7 +141,7 @@ class Concretiser:
 
     def _along(self, steps: Sequence[Taken]) -> Iterator[_Point]:
         """The ends of all paths along the steps, the first of which is an initial state."""
-        # More actions without a meaning leave fewer states.
+        # With more undefined actions, fewer states remain.
         if self._faults != len(self.faulty) or self._points > MOST_POINTS:
             self._starts.clear()
             self._faults, self._points = len(self.faulty), 0
@@ -163,7 +163,7 @@ class Concretiser:
         known = set[Any]()
         instance = [(wanted.action, wanted.args)]
         for point in way.ends():
-            # No end may be reached at all, after thousands of ways to the one before.
+            # Perhaps no end is ever reached, after thousands of paths to the step before.
             if self.is_over():
                 return
             state = point.states[-1]
@@ -175,7 +175,8 @@ class Concretiser:
                     continue
                 for after in self._images(move.after, wanted.shape):
                     if self.symmetry is not None:
-                        # A state may be its own image, and two ways may meet: each would double what follows.
+                        # A state may be its own image, and two paths may meet: each would double the work
+                        # that follows.
                         rows = tuple(map(tuple, move.rows)), definitions(move.rows)
                         key = self._forms(state), self._forms(after), rows
                         if key in known:
@@ -191,13 +192,13 @@ class Concretiser:
     def _defined(self, point: _Point, *, before: int | None = None) -> list[Matrix]:
         """The parts of a point in which every step, of actions `before` one, is defined.
 
-        From other states no step is taken, and their first action without a meaning is to blame.
+        No step is taken from other states, and their first undefined action is to blame.
         """
         faulty = {action for action in self.faulty if before is None or action < before}
         among = [instance for instance in self.moves.instances if instance[0] in faulty]
         moves = self.moves.moves(point.states[-1], point.rows, among)
-        # Only actions that were seen to be undefined in some zone are tried: this is computed at every step
-        # of a path.
+        # Only actions that were seen to be undefined in some zone are tried, since this is computed at every
+        # step of a path.
         faults = [move.rows for move in moves if isinstance(move.after, Undefined)]
         size, solver = len(point.rows), self.solver
         return reduce(lambda parts, fault: outside(parts, fault, size, solver), faults, [point.rows])
@@ -244,8 +245,8 @@ class Concretiser:
         within = self.moves.idle(state, rows)
         if self.beyond is None:
             return within
-        # Listed numbers end at the horizon, so where nothing can be done within it a number beyond may
-        # still do.
+        # Listed numbers end at the horizon, so if nothing is possible within it, a number beyond it may still
+        # enable a step.
         return [part for known in within for part in self.beyond.idle(state, known)]
 
     def _unclear(self, state: State) -> str | None:
@@ -279,10 +280,9 @@ class Concretiser:
     def _trace(self, replay: Replay, states: Sequence[State], goal: Goal) -> Trace:
         """The behaviour along the states; under symmetry, along renamed states."""
         if self.symmetry is None:
-            # Without symmetry the states are the spec's own, and the steps between them are all that is
-            # missing.
+            # Without symmetry the states are the spec's own, and only the steps between them are missing.
             return replay.trace(states)
-        # Not those of the raised program: where more may be undefined, fewer renamings are found.
+        # Not the renamings of the raised program: where more may be undefined, fewer are found.
         symmetry = Symmetry(replay.program, self.symmetry.renamings)
         if goal.step is None or goal.step.shape is None:
             return rebuild(replay.program, replay.stepper, states, symmetry)

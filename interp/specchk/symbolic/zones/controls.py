@@ -1,8 +1,8 @@
 """Control parts: the effect of the spec's code on the states of one shape, as decision trees.
 
-A `Control` has a tree for each instance of an action and for each property.  Most instances cannot be
-taken in a control part whatever the offsets are, and most properties hold; those are found out once, and
-a zone of that shape does not ask them again.
+A `Control` has a tree for each instance of an action and for each property.  Most instances cannot be taken
+in a control part whatever the offsets are, and most properties hold; this is found out once, and not checked
+again for other zones of that shape.
 
 Not here: the leaves of trees (`leaves`), and what runs read (`recording.reads`).
 """
@@ -54,7 +54,7 @@ class Control(Struct):
     size: int
     questions: list[tuple[Question, Tree]]
     instances: list[Tree]
-    idle: Idle  # what instances count that have no tree, since they did nothing in an equal part
+    idle: Idle  # counts of the instances without a tree, which did nothing in an equal part
     stops: Tree
     still: Idle | None = None
     plan: Any = None  # of its trees (`compiled`)
@@ -174,7 +174,7 @@ class Controls:
 
     def _reduced(self, question: Question, parts: SplitState) -> tuple[State, int]:
         """The part of a state that a question reads, with symbols in order, and their number."""
-        # What is not read is None, so that a read of it would fail.
+        # Variables that are not read are None, so that a read would fail.
         part = tuple([p if slot in question.slots else None for slot, (p, _) in enumerate(parts.splits)])
         offsets = sum([len(parts.splits[slot][1]) for slot in question.slots])
         return self.shapes.join_part(
@@ -210,8 +210,7 @@ class Controls:
         result = run()
         delta = tuple([(point, counts[point]) for point in compress(self._points, counts)])
         for point, _ in delta:
-            # Back to zero for the next run: what is kept are differences, to be multiplied by the number of
-            # zones.
+            # Reset to zero for the next run: differences are kept, to be multiplied by the number of zones.
             counts[point] = 0
         return result, delta, moves.horizon_cuts
 
@@ -224,7 +223,7 @@ class Controls:
         return PredicateValue(delta, cuts, value)
 
     def _step(self, parts: SplitState, instance: _Instance, read: Any) -> Leaf:
-        # Coverage of a run is that of the leaf: it depends on the answers alone, not on the zone.
+        # The coverage of a run is that of its leaf: it depends only on the answers, not on the zone.
         index, args = instance.action, instance.args
         taken, delta, cuts = self._counted(lambda: self.moves.once(parts.state, index, args))
         if taken is None:
@@ -245,7 +244,7 @@ class Controls:
         if parts is None:
             splits = [self.shapes.split(one) for one in (after, *self._images(after))]
         else:
-            # A step changes few variables: the others are renamed and taken apart once for a control part.
+            # A step changes few variables: the others are renamed and split once for a control part.
             splits = [self.shapes.split_like(after, parts)]
             splits += map(self.shapes.split_like, self._images(after, parts), parts.images)
         # By shape first: offsets are open, and comparing them would be a question.
@@ -318,11 +317,12 @@ class Controls:
     ) -> None:
         """Add to a step from a state the trees of its checks: step invariants and constraints.
 
-        `known` is of the first zone that takes the step; what needs no question is settled with it.
+        `known` has the facts of the first zone that takes the step; checks without a question are settled
+        with it.
         """
         assert effect.after is not None
         classes, rows = known
-        start = effect.known  # of the offsets of the control part, and of what the step has chosen
+        start = effect.known  # of the offsets of the control part, and of the numbers chosen by the step
         env = self.moves.properties.environment(control.parts.state, effect.after)
         steps = self._checks_of(control, effect, env)
         for _, tree in steps:

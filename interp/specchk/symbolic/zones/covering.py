@@ -1,9 +1,9 @@
 """The visited zones: a zone contained in a visited one is not expanded.
 
-A zone says of each two offsets how far apart they are at most.  Its mask is a number with a bit for each
-two offsets and each limit: whether the zone keeps within it.  A zone lies within another one if it keeps
-within every limit that the other does, which one `&` decides.  The limits are those that the zones of a shape
-have; zones that forget differences beyond a reach follow from the differences up to there.
+A zone bounds the difference of each two offsets.  Its mask is a number with a bit for each two offsets and
+each limit: whether the bound is within the limit.  A zone lies within another one if it is within every limit
+that the other one is within, which one `&` decides.  The limits are the bounds of the zones of a shape; zones
+that forget differences beyond a reach follow from the differences up to there.
 
 A shape may have thousands of zones.  Their masks are grouped by the few bits that distinguish them best,
 and groups with a bit that a zone lacks are skipped.
@@ -19,16 +19,16 @@ from msgspec import Struct, field
 from specchk.meaning.paths import FREE
 from specchk.symbolic.zones.zones import Reach, Shape, Zone
 
-FAR = FREE >> 1  # no bound is so large: what is, is none
+FAR = FREE >> 1  # larger numbers are no bounds
 SIGNS = 12  # bits by which masks are grouped: more of them make more groups of fewer masks
 SAMPLE = 64  # masks among which those bits are chosen
-GROWTH = 4  # they are chosen again when there are so many times as many masks
+GROWTH = 4  # they are chosen again when the number of masks has grown by this factor
 
 
 class Covered:
     """The zones seen so far; unless `within`, a zone is covered only by an equal one.
 
-    All of them were made with one `reach`.
+    All of them have the same `reach`.
     """
 
     def __init__(self, reach: Reach | None, *, within: bool = True) -> None:
@@ -90,7 +90,7 @@ class _Seen(Struct):
         """Whether a zone with this mask is contained in a visited one."""
         lacking = ~mask
         for signs, masks in self.groups.items():
-            # A group keeps within limits that this zone does not keep: no zone of it can contain this one.
+            # The zones of a group are within limits that this zone exceeds, so none of them can contain it.
             if not signs & lacking:
                 for known in masks:
                     if not known & lacking:
@@ -128,7 +128,7 @@ def _limits(zone: Zone, reach: Reach) -> set[int]:
     """The bounds of a zone that do not follow from others."""
     symbols, rows = {(0, 0), *zone.classes}, zone.bounds  # each access to a zone's bounds reads all of them
     bounds = {rows[i][j] + c - d for i, c in symbols for j, d in symbols}
-    # What is less than the lowest limit follows from the others: `zones._forget` made it from them.
+    # A bound below the lowest limit follows from the others: `zones._forget` made it from them.
     return {max(bound, -reach.lower) for bound in bounds if bound <= reach.upper}
 
 

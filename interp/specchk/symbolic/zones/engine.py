@@ -1,10 +1,10 @@
 """Exhaustive search over zones: the answer for logs of every length.
 
-Breadth first over zones of states (`zones`), by the spec's own meaning run on open numbers (`moves`).
-A zone that lies within one seen before is dropped.  Zones forget differences beyond a reach, so that
-there are finitely many.  They then have states that do not exist, so a violation, a witness or a
-deadlock counts only once `concrete` has found real states along its path.  If it finds none, the
-search restarts with a further reach, and after `MAX_REFINEMENTS` of these it is inconclusive.
+Breadth first over zones of states (`zones`), by the spec's own meaning run on open numbers (`moves`).  A zone
+that lies within an earlier one is dropped.  Zones forget differences beyond a reach, so that there are
+finitely many.  They then have states that do not exist, so a violation, a witness or a deadlock counts only
+once `concrete` has found real states along its path.  If it finds none, the search restarts with a larger
+reach; after `MAX_REFINEMENTS` of these it is inconclusive.
 
 So `Holds` is for all offsets, and counterexamples are shortest: every behaviour of n steps lies in
 zones of at most n steps.
@@ -46,7 +46,7 @@ from specchk.symbolic.zones.members import SLICE, Arrival, Taking, ZoneMember
 from specchk.symbolic.zones.precision import Abstraction, Precision
 from specchk.symbolic.zones.zones import Reach, Zone
 
-MAX_REFINEMENTS = 5  # by a further reach; before each, by predicates as long as there are new ones
+MAX_REFINEMENTS = 5  # by a larger reach; before each, by predicates as long as there are new ones
 MAX_PRECISIONS = 8
 TRIES = 40  # candidates for one property in one level that are tried
 FIRST_REACH = Reach(0, 1)  # the order of offsets, and nothing else
@@ -55,11 +55,11 @@ FIRST_REACH = Reach(0, 1)  # the order of offsets, and nothing else
 class ZoneOptions(Options, frozen=True):
     """The options of a search over zones.
 
-    `workers` 0 is one for each core.  With `horizons` the upper ends of `nat upto` are put back, so
-    the zones have exactly the states that the other engines find.  Without `covering` only equal
-    zones are dropped.  `reach` is the first one that is tried; None forgets nothing.  `on_fixpoint` is
-    called with all zones, as parts of a certificate, where the search found no violation.  After
-    `compile_after` zones a process continues with compiled kernels; None stays in Python.
+    `workers` 0 is one for each core.  With `horizons` the upper ends of `nat upto` are restored, so the zones
+    have exactly the states that the other engines find.  Without `covering` only equal zones are dropped.
+    `reach` is the first one that is tried; None forgets nothing.  `on_fixpoint` is called with all zones, as
+    parts of a certificate, if the search found no violation.  After `compile_after` zones a process continues
+    with compiled kernels; None stays in Python.
     """
 
     workers: int = 0
@@ -83,7 +83,7 @@ def search(
 ) -> Outcome:
     """Search a program for all values of its offsets, and answer all of its properties.
 
-    `SpecError` where the program does with offsets what only an engine that enumerates can do.
+    `SpecError` if only an engine that enumerates can do what the program does with offsets.
     """
     if not options.horizons:
         check(program)
@@ -128,7 +128,7 @@ class ZoneEngine(Engine[range]):
         self.program = search.program if options.horizons else with_checks(search.program)
         self.reach = None if options.horizons else options.reach
         self.counts = Counts([0] * len(self.program.points))
-        # A renaming sorts the items of sets and bags again (`search.symmetry.renamer`), which would compare
+        # A renaming sorts the items of sets and bags again (`search.symmetry.renamer`).  That would compare
         # open numbers, and a comparison is a question.
         if search.symmetry and any(orders_offsets(variable.type) for variable in self.program.variables):
             search.symmetry, search.symmetry_text = None, "off (offsets are kept in sets)"
@@ -152,7 +152,7 @@ class ZoneEngine(Engine[range]):
         self.spurious.clear()
         self.initial.clear()
         with self._answered():
-            # Forked in each search: members are copies of the expander with the reach that it has now.
+            # Forked in each search: members are copies of the expander with its current reach.
             self.workers.start()
             arrivals: list[Arrival] = []
             for number, state in enumerate(self.search.initial_states()):
@@ -172,22 +172,21 @@ class ZoneEngine(Engine[range]):
         """The zones of the next level; none if this level has the violation that ends the search."""
         with self._answered():
             level = self._level(only_ask=False)
-            # States before steps: what fails in a zone of this level is one step shorter than what fails in a
-            # step out of it.
+            # States before steps: the trace of a failure in a zone of this level is one step shorter than
+            # that of a failure in a step out of it.
             self._confirm(level.states)
             if self.search.is_answered:
                 return range(0)
             self._confirm(level.steps)
             following = self._next()
-            if self.search.is_answered and following:  # steps to these failed: they are of the level, too
+            if self.search.is_answered and following:  # states after failing steps are of the level, too
                 self._confirm(self._level(only_ask=True).states)
             return following
         return range(0)
 
     def finish(self) -> bool:
         """Whether the reach was sufficient; otherwise the next search has a larger one."""
-        # A witness that was only doubted is no reason to search again if some real state reached it after
-        # all.
+        # A doubtful witness is no reason to search again if some real state reached it after all.
         unsettled = self.spurious or self.doubtful.intersection(self._unreached())
         is_done = self.search.is_stopped or not unsettled
         precision = self.abstraction.precision if is_done else self._more_precise()
@@ -204,7 +203,7 @@ class ZoneEngine(Engine[range]):
             self.abstraction.precision = precision
             self.expander.controls.known.clear()  # a control part has a symbol for each further place
             return False
-        # Predicates first, since they concern single shapes: a further reach makes the zones of all finer.
+        # Predicates first, since they concern single shapes: a larger reach makes the zones of all finer.
         if self.reaches == MAX_REFINEMENTS or self.reach is None:
             self.findings.stopped = Inconclusive(
                 f"`{min(unsettled)}` is not decided: it depends on differences of offsets that the search "
@@ -231,7 +230,7 @@ class ZoneEngine(Engine[range]):
             return self.abstraction.precision
         builder = PrecisionBuilder(self.abstraction.precision)
         records = self.workers.each(ZoneMember.recorded)
-        # In one order, whoever recorded them: predicates have a limit, and zones the order of predicates.
+        # In one order, independent of who recorded them: predicates have a limit, and zones their order.
         for record in sorted({record for some in records for record in some}, key=repr):
             builder.add(record)
         return builder.precision()
@@ -331,11 +330,11 @@ class ZoneEngine(Engine[range]):
                 continue
             real = self._first_real(alike[:TRIES])
             if real is None and self._is_over():
-                return  # with nothing known of this candidate
+                return  # with nothing known about this candidate
             if real is None and kind == "reached":
                 self.doubtful.add(name)  # perhaps it is reached by another path
             elif real is None and kind == "deadlock" and self.options.horizons:
-                continue  # the ends of horizons only
+                continue  # only the ends of horizons
             elif real is None:
                 raise _Spurious(name)
             elif kind == "reached":

@@ -1,7 +1,7 @@
 """Expansion of a zone: its properties are checked, and its successors computed.
 
-An `Expander` works on zones alone, so that any process can do it: what it finds are candidates (a
-property may fail here) and successor zones, and how often it did what.
+An `Expander` needs only zones, so that any process can run it: its results are candidates (a property may
+fail here), successor zones, and counts.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Arrive = Callable[[int, Zone, Taken], bool]  # takes a successor of a zone; Fals
 class Candidate(Struct, frozen=True, order=True):
     """A possible finding in a zone: `kind` as in `Violation`, or `reached`.
 
-    `step`: the step after the zone that does it, for step invariants, states outside a constraint
-    and steps without meaning.
+    `step`: the step out of the zone that is the finding, for step invariants, states outside a constraint and
+    undefined steps.
     """
 
     kind: str
@@ -79,7 +79,7 @@ class Expansion(Struct):
     """The results of some zones of a level, by the position of the zone.
 
     `states` are candidates in the zones themselves, `steps` in steps out of them (or the lack of any);
-    so many successors were not dropped at once.
+    `arrived` is the number of successors that were not dropped at once.
     """
 
     counts: Counts
@@ -121,7 +121,7 @@ class Expander:
 
     def initial(self, state: State) -> Zone:
         """The zone of an initial state."""
-        # As a step from a state without offsets, so that an initial state is renamed and taken apart as any
+        # Like a step from a state without offsets, so that an initial state is renamed and split like any
         # other.
         effect = self.controls.effect(Leaf((), 0), 0, (), state)
         return effect.zone([(0, 0)], START, self.abstraction)
@@ -146,7 +146,7 @@ class Expander:
             classes = [(0, 0), *zone.classes]
             rows = self.abstraction.matrix(zone)
             if control.still is not None:
-                # What was pruned is not walked again, but counts: coverage is that of a search that prunes
+                # Pruned trees are not walked again, but count: coverage is that of a search that prunes
                 # nothing.
                 self._count(control.still)
             for question, tree in control.questions:
@@ -160,9 +160,9 @@ class Expander:
                     self._count(control.idle)
                 self._successors(index, control, classes, rows, arrive, part)
                 if control.still is None:
-                    # After the first zone: `Tree.only` shows the leaf of a tree without questions, so that
-                    # it is the same for every zone of the shape.  Without this, a spec of many instances
-                    # has 48 times as many runs.
+                    # After the first zone: `Tree.only` shows the leaf of a tree without questions, so that it
+                    # is the same for every zone of the shape.  Without this, a spec with many instances has
+                    # 48 times as many runs.
                     self.controls.prune(control)
         self._tell(part.counts)
         return part
@@ -287,32 +287,31 @@ class Expander:
         # All of them before the first successor: whether a state has successors at all depends on every
         # action.
         ends = [end for tree in control.instances for end in self.walker.walk(tree, classes, rows)]
-        busy: list[Matrix] = []  # where something can be done
-        faulty: list[Matrix] = []  # where a step has no meaning, so that none is taken
+        busy: list[Matrix] = []  # where a step is possible
+        faulty: list[Matrix] = []  # where a step is undefined, so that none is taken
         size = len(rows)
-        is_busy = False  # in all of the zone
+        is_busy = False  # in the whole zone
         for leaf, _, assumed_rows, assumed in ends:
             self._count(leaf)
-            if type(leaf) is Idle and not leaf.cuts:  # a horizon ends what the spec would go on with
+            if type(leaf) is Idle and not leaf.cuts:  # a horizon cuts off a step that the spec has
                 continue
-            # Something that can be done without an assumption can be done everywhere; most zones are
-            # settled by this.
+            # A step that needs no assumption is possible everywhere; this settles most zones.
             is_busy = is_busy or not assumed
             busy.append(assumed_rows)
             if type(leaf) is Effect and leaf.after is None:
-                # The first action without a meaning is to blame.
+                # The first undefined action is to blame.
                 if self._without(faulty, assumed_rows, size):
                     name = self.program.actions[leaf.taken.action].name
                     part.steps.append((index, Candidate("undefined", name, leaf.taken)))
                 faulty.append(assumed_rows)
         for leaf, known, assumed_rows, _ in ends:
             if type(leaf) is Effect and leaf.after is not None:
-                # From a state in which some action has no meaning no step is taken (`meaning.step`), so its
-                # part is cut away.
+                # A state in which some action is undefined has no steps (`meaning.step`), so this part is cut
+                # away.
                 for remaining in self._without(faulty, assumed_rows, size):
                     part.counts.generated += 1
                     self._arrive(index, control, leaf, known, remaining, arrive, part)
-        # What is left of the zone after all that can be done: subtraction of matrices, exact over the
+        # The rest of the zone, without the parts that have steps: subtraction of matrices is exact over the
         # integers.
         if self.may_stop_wrongly and not is_busy:
             for resting in self._without(busy, rows, size):
@@ -328,7 +327,7 @@ class Expander:
     ) -> None:  # fmt: skip
         """Check the step invariants and constraints for a state after a step, and add its zone."""
         if effect.still is None:
-            # Not when the step is recorded: the recorder is in the middle of that run then, and cannot
+            # Not while the step is recorded: the recorder is in the middle of that run then, and cannot
             # record another.
             self.controls.complete(control, effect, self.walker, (classes, rows))
         assert effect.still is not None
@@ -348,7 +347,7 @@ class Expander:
             elif inside.value:
                 self._found(index, effect, known, assumed_rows, arrive, part)
                 continue
-            part.outside = True  # such a state is checked, but not gone on from
+            part.outside = True  # such a state is checked, but not expanded
             for question, tree in effect.outside:
                 for kind in self._first_failure(question, tree, known, assumed_rows):
                     part.steps.append((index, Candidate(kind, question.name, effect.taken)))

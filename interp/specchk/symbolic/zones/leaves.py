@@ -39,7 +39,7 @@ class Question(Struct, frozen=True):
     @property
     def last(self) -> str:
         """The last finding of the question, after which nothing is left to find."""
-        # A witness is evaluated in every state: where it has no value is a violation, reached or not.
+        # A witness is evaluated in every state: being undefined there is a violation, reached or not.
         return f"{'undefined' if self.kind == 'reached' else self.kind} {self.name}"
 
 
@@ -78,14 +78,14 @@ class PredicateValue(Leaf):
 class Effect(Leaf):
     """A step: the offsets after it, as symbols of the state before and distances from them.
 
-    `images` are those of its renamings that may be the least: all have one shape.  `after` is None where
-    the step has no meaning.
+    `images` are those of its renamings that may be the least: all have one shape.  `after` is None if the
+    step is undefined.
     """
 
     taken: Taken
     after: State | None
     images: tuple[tuple[tuple[int, int], ...], ...]
-    known: Matrix = START  # of the symbols that there are after the step: which are defined, and how
+    known: Matrix = START  # of the symbols after the step: which are defined, and how
     still: Idle | None = None
     steps: list[tuple[Question, Tree]] = []
     inside: Tree | None = None

@@ -1,11 +1,11 @@
 """One of the processes of a search: the zones of some shapes, the visited ones, and their steps.
 
-A level has two parts.  First every member expands its zones, slice by slice; a successor goes to the
-member that owns its shape, its own ones too.  Then every member puts what arrived in order, drops what
-lies within zones seen before, and has its part of the next level.
+A level has two parts.  First every member expands its zones, slice by slice; a successor goes to the member
+that owns its shape, perhaps the same one.  Then every member sorts the zones that arrived, drops those that
+lie within earlier ones, and has its part of the next level.
 
-All that is decided of a zone is decided among those of its shape, in the order of the zones that they
-come from.  So what is found does not depend on how many members there are.
+Every decision about a zone is made among those of its shape, in the order of the zones from which they come.
+So findings do not depend on the number of members.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from specchk.symbolic.zones.covering import Covered
 from specchk.symbolic.zones.expand import Expander, Expansion
 from specchk.symbolic.zones.zones import Shape, Zone
 
-SLICE = 1500  # zones between two looks at the budget
+SLICE = 1500  # zones between two checks of the budget
 # The zone before, -1 for an initial one, and a number that distinguishes its successors.
 Order = tuple[int, int]
 Arrival = tuple[Order, Zone, Taken]
@@ -45,13 +45,13 @@ class ZoneMember:
         self.expander = expander
         self.covered = Covered(expander.abstraction.reach, within=covering)
         self._level: list[Zone] = []  # its part of the frontier,
-        self._indexes: Sequence[int] = ()  # and what the search calls these zones
+        self._indexes: Sequence[int] = ()  # and the search's numbers for these zones
         self._arrived: list[list[Arrival]] = [[] for _ in range(count)]
         self._met: set[Zone] = set()  # all that arrived in this level
         self._count = 0
-        self.most: int | None = None  # zones of a shape, beyond which others are left
+        self.most: int | None = None  # zones of a shape; others are postponed
         self.left: list[Arrival] = []
-        self.depth = 0  # of what arrives next
+        self.depth = 0  # of the zones that arrive next
         self.latest: Mapping[Shape, int] | None = None  # the depths up to which zones are taken
 
     def start(self, arrivals: list[Arrival]) -> Taking:
@@ -73,7 +73,7 @@ class ZoneMember:
 
     def sent(self) -> list[bytes]:
         """The zones for each member."""
-        # Its own part stays as objects.
+        # Its own part is not pickled.
         out = [b"" if to == self.number else pickle.dumps(some) for to, some in enumerate(self._arrived)]
         self._arrived = [some if to == self.number else [] for to, some in enumerate(self._arrived)]
         return out
@@ -84,8 +84,8 @@ class ZoneMember:
         self._arrived[self.number] = []
         for parcel in parcels:
             arrived += pickle.loads(parcel) if parcel else ()  # noqa: S301 - written by another member
-        # Parcels come by member; sorted by the zone before, they have the order that one process would see.
-        # Which of two zones that cover each other stays, and so every count, depends on that order only.
+        # Parcels are by member; sorted by the zone before, zones have the order that one process would see.
+        # Which of two zones that cover each other stays, and so every count, depends only on that order.
         arrived.sort(key=itemgetter(0))
         new = []
         self._level = []
@@ -131,6 +131,6 @@ class ZoneMember:
         return self.latest is None or depth <= self.latest.get(shape, -1)
 
     def _owner(self, shape: Shape) -> int:
-        # The same in all of them: hashes of ints and tuples are not salted, and the members are forks of
-        # one process.
+        # The same in all processes: hashes of ints and tuples are not salted, and members are forks of one
+        # process.
         return hash(shape) % self.count if self.count > 1 else 0

@@ -1,15 +1,14 @@
 """Precision: the predicates that zones of a shape keep, in addition to differences within their reach.
 
-Zones forget differences beyond a reach, and all sums.  Where that is too coarse they keep more, of each
-shape the forms that the spec compares there: they have further places, whose numbers are forms of the
-offsets.
+Zones forget differences beyond a reach, and all sums.  If that is too coarse, zones of a shape also keep the
+forms that the spec compares there: these are further places, whose numbers are forms of the offsets.
 
     shifted    x_i + c: a far threshold, `x_i <= 1000`, is `x_i - 1000` beside 0, which is near
     sums       a form of several offsets beside 0: `a + b <= c` is `a + b - c` beside 0
     compared   comparisons of places, which the solver decides where offsets are in sums
 
-The predicates are those of the comparisons that trees have recorded, and what they are before the steps
-of the recorded effects (predicate abstraction: Graf and Saidi 1997; by place: Henzinger et al., "Lazy
+The predicates are those of the comparisons that trees have recorded, and their preconditions before the
+recorded steps (predicate abstraction: Graf and Saidi 1997; by place: Henzinger et al., "Lazy
 Abstraction", 2002).
 """
 
@@ -75,8 +74,8 @@ class Abstraction(Struct):
             rows, number, plus = placed(rows, substituted(form, offsets.__getitem__))
             places.append((number, plus))
         if type(rows) is Defined:
-            # A sum says more about its parts than intervals show: of each comparison that will be made it is
-            # decided now whether it follows, as long as the definitions are there.
+            # A sum implies more about its parts than intervals show: for each comparison that will be made,
+            # it is decided now whether it follows, while the definitions are known.
             rows = self._with_answers(predicates, [(0, 0), *places], rows)
         return zone_at(shape, places, rows, self.reach)
 

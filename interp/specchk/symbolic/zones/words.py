@@ -1,8 +1,8 @@
 """Path conditions in terms of the spec: the constraints of a zone on the offsets in its states.
 
-Of offsets that are equal, or known numbers apart, the first one is named for all; of the order of the
-others only those constraints are given that the rest does not imply.  Sums are given where they are less
-free than their parts.
+Of offsets that are equal, or known numbers apart, the first one represents all; of the order of the others,
+only those constraints are given that the rest does not imply.  Sums are given if they are less free than
+their parts.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def sums(program: Program, split: tuple[Shape, Sequence[Any]], rows: Matrix) -> 
             if most == least:
                 lines.append(_compared(names, form, "==", most))
                 continue
-            # What the parts imply is left out. Above half of `FREE`, a bound is a free one plus something.
+            # Bounds that the parts imply are left out.  Above half of `FREE`, a bound is a free one plus
+            # something.
             if most < FREE >> 1 and (high is None or most + more < high):
                 lines.append(_compared(names, form, "<=", most))
             if least > -FREE >> 1 and (low is None or least + more > low):

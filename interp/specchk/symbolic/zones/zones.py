@@ -9,9 +9,9 @@ finitely many, zones forget differences beyond `reach` (extrapolation, as of clo
 Tripakis 1998): a bound of more than `upper` becomes none, one of less than `-lower` becomes `-lower`.
 So a zone may have states that cannot be reached, and never lacks one that can.
 
-`Shapes` takes states apart and puts them together.
+`Shapes` splits states into shape and offsets, and joins them again.
 
-Not here: which zones lie within others (`covering`), and which two are one (`unions`).
+Not here: which zones lie within others (`covering`), and which two are one (`joins.hulls`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from specchk.meaning.paths import FREE, ForkPath, Matrix, NotSymbolic, Rows
 from specchk.meaning.values import State
 
 Shape = tuple[Any, ...]
-OPEN = -1 << 61  # stands for an offset in a shape; no value of a spec is so small
+OPEN = -1 << 61  # represents an offset in a shape; no value of a spec is so small
 
 
 class HashedShape(tuple[Any, ...]):
@@ -85,8 +85,8 @@ class Reach(Struct, frozen=True):
 class Zone:
     """A set of states; see the module's docstring.
 
-    `words` has its classes and bounds as 64-bit numbers (`kernels.matrices`), so that kernels read them as
-    they are, and equal zones are found by a hash of bytes.  `mark` is the hash of the shape.
+    `words` has its classes and bounds as 64-bit numbers (`kernels.matrices`), so that kernels read them in
+    place, and equal zones are found by a hash of bytes.  `mark` is the hash of the shape.
     """
 
     __slots__ = ("mark", "shape", "words")
@@ -226,8 +226,8 @@ class Shapes:
 def zone_at(shape: Shape, at: Sequence[tuple[int, int]], rows: Matrix, reach: Reach | None) -> Zone:
     """The zone of a shape with `x + d` at each open place, over a matrix; None forgets nothing."""
     distinct = list(dict.fromkeys([(0, 0), *at]))
-    # What no place has (a symbol that was chosen and not stored) is left out: of a closed matrix that is
-    # exact projection.
+    # Symbols that no place has (chosen and not stored) are left out: of a closed matrix that is exact
+    # projection.
     matrix = [[rows[i][j] + d - c for j, c in distinct] for i, d in distinct]
     if reach is not None:
         matrix = _forget(matrix, reach)
@@ -236,8 +236,7 @@ def zone_at(shape: Shape, at: Sequence[tuple[int, int]], rows: Matrix, reach: Re
 
 def canonical(shape: Shape, places: Sequence[Any], distinct: Sequence[Any], matrix: Rows) -> Zone:
     """The zone of a closed matrix over the symbols `distinct`, one of which is in each open place."""
-    # After forgetting, which may leave or break equalities: only what is known now makes two offsets one
-    # class.
+    # After forgetting, which may leave or break equalities: only offsets known to be equal now are one class.
     place, kept = _classes(matrix)
     bounds = tuple([tuple([matrix[i][j] for j in kept]) for i in kept])
     where = dict(zip(distinct, place, strict=True))
@@ -255,8 +254,8 @@ def _forget(matrix: Rows, reach: Reach) -> Rows:
         row[index] = 0
     if out == matrix:
         return matrix
-    # Closed again, so that equal sets have equal matrices; a bound may then be below `-lower` once more,
-    # but there are no more results than matrices before closing.
+    # Closed again, so that equal sets have equal matrices; a bound may then be below `-lower` again, but
+    # there are no more results than matrices before closing.
     return closed(out)
 
 
@@ -301,8 +300,8 @@ def _known(value: Any, _: list[Any]) -> Any:
     return value
 
 
-# Left to arithmetic, a difference of offsets could be kept where the type is a plain range; then a control
-# part would have an open number in it.
+# If arithmetic decided this, a difference of offsets could be stored where the type is a plain range, and a
+# control part would contain an open number.
 def _number(value: Any, _: list[Any]) -> Any:
     if isinstance(value, OpenNumber):
         raise NotSymbolic("an open number is stored in a place of bounded type")

@@ -1,7 +1,7 @@
 """Truth values decided as far as possible: a Python bool, or a Z3 term.
 
-Every rule folds what is decided, so that a term is made only of what a state leaves open; an
-encoding of a concrete state is concrete.  Nothing here calls the solver.
+Every rule folds decided parts, so that terms are made only of parts that a state leaves open; the encoding of
+a concrete state is concrete.  Nothing here calls the solver.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def _or(parts: list[Any]) -> Any:
 
 
 def _arguments(parts: list[Any]) -> tuple[Any, int, Any]:
-    # What `z3.And` passes to C, without a cast of each part to its own sort: that is nine tenths of its time.
+    # The arguments that `z3.And` passes to C, without casting each part to its own sort, which takes nine
+    # tenths of the time of `z3.And`.
     return parts[0].ctx_ref(), len(parts), (z3.Ast * len(parts))(*[part.as_ast() for part in parts])
 
 
@@ -62,7 +63,7 @@ def negation(a: Truth) -> Truth:
     """`not a`."""
     if isinstance(a, bool):
         return not a
-    # Two negations are one form less for `distinct_from` to miss.
+    # A double negation would be one more form that `distinct_from` misses.
     return a.arg(0) if z3.is_not(a) else z3.BoolRef(z3.Z3_mk_not(a.ctx_ref(), a.as_ast()), a.ctx)
 
 
@@ -99,8 +100,8 @@ def choice(condition: Truth, then: Truth, orelse: Truth) -> Truth:
 
 def conjuncts(a: Truth) -> list[Any]:
     """The parts of a conjunction, however nested; `a implies (b and c)` counts as two."""
-    # As small as they can be: parts are settled one by one, by their form (`program.distinct_from`), and a
-    # step touches few of them.
+    # As small as possible: parts are settled one by one, by their form (`program.distinct_from`), and a step
+    # changes few of them.
     if a is True:
         return []
     if isinstance(a, bool):

@@ -39,7 +39,7 @@ def items_of(tree: Tree) -> SetOf:
 
 def numbers(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The set `low..high`."""
-    # Between offsets, which have no largest one, no range is too large.
+    # No range between offsets is too large, since there is no greatest offset.
     if is_partial(expr) and not has_horizon(expr.type):
         size = combine(lambda x, y: x - y, args[1], args[0])
         scope.fail(at_most(1 << MAX_LISTED_BITS, size), expr.span, "this range is too large to list")
@@ -130,7 +130,7 @@ def first_by(
 def subsets(a: Tree) -> SetOf:
     """The set of all subsets."""
     base = items_of(a)
-    # A subset is listed as its set is: items decided, different and ascending.
+    # Subsets are listed as their set is: items decided, distinct and ascending.
     if not base.listed or len(base.items) > MAX_LISTED:
         raise CannotEncode(f"the subsets of a set with offsets or more than {MAX_LISTED} items")
     rows = [
@@ -198,8 +198,8 @@ def concat(a: SeqOf, b: SeqOf) -> SeqOf:
     size = len(a.slots) + len(b.slots)
     slots = []
     for k in range(size):
-        # Slot k of the result is one of the first sequence's, or of the second's if that begins k - j slots
-        # before.
+        # Slot k of the result is one of the first sequence's, or slot j of the second one, if that begins at
+        # k - j.
         rows = [(less(k, a.length), a.slots[k])] if k < len(a.slots) else []
         rows += [
             (equal_numbers(a.length, k - j), slot)
@@ -247,7 +247,7 @@ def bag_remove(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     for other, guard in bag.items:
         fits = both(guard, equal(other, item))
         rows.append((other, both(guard, negation(both(fits, negation(gone))))))
-        # Only the first equal item goes, though several may have equal values.
+        # Only the first equal item is removed, though several may have equal values.
         gone = disj((gone, fits))
     scope.fail(negation(gone), expr.span, "`remove` of an item that is not in the bag")
     return BagOf(tuple([(other, guard) for other, guard in rows if guard is not False]))

@@ -1,7 +1,7 @@
 """From expressions to trees: the rules of `meaning.evaluate`, with the undecided parts left open.
 
-A branch that is decided is the only one encoded.  Otherwise both are, each under its condition, and
-the results are merged; quantifiers over listed sets unfold.
+If the condition of a branch is decided, only that branch is encoded.  Otherwise both are, each under its
+condition, and the results are merged; quantifiers over listed sets are unfolded.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _const(expr: nodes.Const) -> Tree:
     kind = expr.type
     if not expr.ends_at_horizon:
         return lift(expr.value, kind)
-    if isinstance(kind, Set) and isinstance(kind.item, Int):  # all offsets: there is no last one here
+    if isinstance(kind, Set) and isinstance(kind.item, Int):  # all offsets, of which none is the greatest
         return RangeOf(kind.item.low, None)
     raise Unencodable(expr.span, "all values of a type with offsets, which are unbounded here")
 
@@ -139,7 +139,7 @@ def _quantifier(expr: nodes.Quantifier, scope: StepScope) -> Truth:
     domain = _items(expr.domain, scope)
     truths: list[Truth] = []
     size, faults = len(scope.path), len(scope.faults)
-    # Unfolded, so that queries have no quantifiers (`Instance.idle` aside): over propositions and linear
+    # Unfolded, so that queries have no quantifiers (except for `Instance.idle`): over propositions and linear
     # integers they are decidable then.
     for item, guard in domain.items:
         scope.locals[expr.local.slot] = item
@@ -150,7 +150,7 @@ def _quantifier(expr: nodes.Quantifier, scope: StepScope) -> Truth:
         if truth is (not expr.every):
             break
         if truth is not expr.every:
-            # As the evaluator, which stops at the first item that decides.
+            # Like the evaluator, which stops at the first item that decides.
             scope.path.append(truth if expr.every else negation(truth))
     del scope.path[size:]
     _ordered(domain, len(scope.faults) > faults, expr)
@@ -174,8 +174,8 @@ def _choose(expr: nodes.Choose, scope: StepScope) -> Tree:
         with scope.under(guard):
             holds = both(guard, encode(expr.body, scope))
         rows.append((holds, item))
-        # The first item that satisfies the condition is chosen; later ones are tried only where it does
-        # not.
+        # The first item that satisfies the condition is chosen; a later one is tried only if those before it
+        # do not.
         scope.path.append(negation(holds))
     del scope.path[size:]
     scope.fail(negation(disj([g for g, _ in rows])), expr.span, expr.reason)
@@ -197,7 +197,7 @@ def _gathered(
         return
     local, domain = expr.binders[depth]
     listing = _items(domain, scope)
-    # Only a sum counts an item that is listed twice, as offsets are that may be equal.
+    # Only a sum depends on how often an item is listed: offsets that may be equal are listed separately.
     is_counted = expr.gather is nodes.Gather.SUM
     for item, present in distinct(listing) if is_counted else listing.items:
         if present is False:
@@ -245,7 +245,7 @@ def _case(expr: nodes.Case, scope: StepScope) -> Tree:
     rest: list[Truth] = []
     for tag, local, body in expr.arms:
         if isinstance(scrutinee, Opt):
-            # Of an option arm 1 is `some`, arm 0 `none`.
+            # Arm 1 of an option is `some`, arm 0 `none`.
             here = scrutinee.present if tag else negation(scrutinee.present)
             payload = scrutinee.item
         else:

@@ -1,7 +1,7 @@
 """Operations common to all types of trees: `merge`, `equal`, and the rules of sets.
 
-`merge` puts the condition into the leaves, so that the parts in which two trees agree stay as they
-are; most of a state is not touched by a step.
+`merge` puts the condition into the leaves, so that the parts in which two trees agree stay unchanged; a step
+changes little of a state.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def set_of(items: Iterable[tuple[Tree, Truth]]) -> SetOf:
     lifted: dict[Value, Tree] = {}
     for item, guard in kept:
         values = expanded(item)
-        # Offsets among the items: they stay as they are, and may be equal to one another.
+        # Offsets among the items stay unchanged, and may be equal to one another.
         if values is None:
             return SetOf(tuple(kept), listed=False)
         for value, when in values:
@@ -69,9 +69,9 @@ def same(a: Tree, b: Tree) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, Opt) and isinstance(b, Opt):
-        # What a `none` would hold is of no interest.
+        # The hidden item of a `none` does not matter.
         return _same_truth(a.present, b.present) and (a.present is False or same(a.item, b.item))
-    # By identity only, which is enough for what a step does not touch.
+    # By identity only, which is enough for parts that a step does not change.
     if isinstance(a, Tagged | SetOf | BagOf | SeqOf | RangeOf) or a is None or b is None:
         return False
     if isinstance(a, bool) or isinstance(b, bool):
@@ -147,7 +147,7 @@ def select(rows: Sequence[tuple[Truth, Tree]]) -> Tree:
     open_ = [(guard, tree) for guard, tree in rows if guard is not False]
     if not open_:
         return None
-    # The last tree needs no guard: some guard holds, so where none of the others does it is this one.
+    # The last tree needs no guard: some guard holds, so it is the last one if no other does.
     return reduce(lambda rest, row: merge(row[0], row[1], rest), reversed(open_[:-1]), open_[-1][1])
 
 
@@ -161,13 +161,13 @@ def equal(a: Tree, b: Tree) -> Truth:
         case Opt():
             if a.present is False or b.present is False:
                 return iff(a.present, b.present)
-            # Items are compared only where both are there: what a `none` hides is free, and would be unequal.
+            # Items are compared only if both are present: the hidden item of a `none` is free, and would be
+            # unequal.
             return both(iff(a.present, b.present), implies(both(a.present, b.present), equal(a.item, b.item)))
         case Tagged():
             pairs = zip(a.records, b.records, strict=True)
             tags = [equal_numbers(a.tag, index) for index in range(len(a.records))]
-            # Only the record of the common variant: those of others are left over from where they were made,
-            # and mean nothing.
+            # Only the records of the common variant: those of other variants are meaningless leftovers.
             inside = [
                 implies(tag, equal(x, y))
                 for tag, (x, y) in zip(tags, pairs, strict=True)
@@ -179,13 +179,12 @@ def equal(a: Tree, b: Tree) -> Truth:
         case SeqOf():
             inside = [
                 implies(less(k, a.length), equal(x, y))
-                # Up to the shorter one: with equal lengths there is nothing beyond its slots.
+                # Up to the shorter one: if the lengths are equal, nothing follows its slots.
                 for k, (x, y) in enumerate(zip(a.slots, b.slots, strict=False))
             ]
             return conj([equal_numbers(a.length, b.length), *inside])
         case BagOf():
-            # Equal if every item of either is in both as often; two orders of the same items are no
-            # difference.
+            # Equal if every item of either occurs equally often in both; the order does not matter.
             items = [item for item, _ in (*a.items, *b.items)]
             return conj([equal_numbers(count(a, item), count(b, item)) for item in items])
         case bool():

@@ -78,7 +78,7 @@ def merge_numbers(condition: Truth, a: Number, b: Number) -> Number:
     table = dict(others)
     values = sorted({value for value, _ in (*some, *others)})
     first = dict(some)
-    # A choice for each value instead of a term: what both numbers agree on stays without the condition.
+    # A choice for each value instead of a term: values that both numbers have stay without the condition.
     rows = [(v, choice(condition, first.get(v, False), table.get(v, False))) for v in values]
     if len(rows) > MAX_CASES:
         return z3.If(condition, term(a), term(b))
@@ -93,8 +93,8 @@ def compare(test: Callable[[Any, Any], Any], a: Number, b: Number) -> Truth:
         if len(some) * len(others) <= MAX_CASES * MAX_CASES:
             return disj(_holding(test, some, others))
     elif some is not None and len(some) > 1:
-        # Beside an offset each value gives a bound of its own under its guard: difference constraints, not
-        # one over a nested if-then-else.
+        # Compared with an offset, each value gives a bound of its own under its guard: difference
+        # constraints, not one over a nested if-then-else.
         return conj(implies(guard, test(z3.IntVal(value), b)) for value, guard in some)
     elif others is not None and len(others) > 1:
         return conj(implies(guard, test(a, z3.IntVal(value))) for value, guard in others)
@@ -154,8 +154,8 @@ def merge_by(condition: Truth, a: Number, b: Number) -> Number:
 
 def quotient(a: Number, b: Number) -> Number:
     """Floor division; the divisor is not 0 wherever the result is used."""
-    # Z3 divides as SMT-LIB does, with a remainder that is never negative; specs divide as Python, to the
-    # floor.  For a negative divisor both signs are changed first.
+    # Z3 divides like SMT-LIB, with a remainder that is never negative; specs round down, like Python.  For a
+    # negative divisor both signs are changed first.
     return _divided(lambda x, y: x // y, lambda x, y: z3.If(y > 0, x / y, (-x) / (-y)), a, b)
 
 
@@ -179,9 +179,9 @@ def counted(guards: list[Truth]) -> Number:
     open_ = [guard for guard in guards if not isinstance(guard, bool)]
     if len(open_) > MAX_CASES:
         return sure + z3.Sum([z3.If(guard, 1, 0) for guard in open_])
-    # A counter by propositions: quadratic in the guards, but a sum of terms would bring arithmetic into
-    # control.
-    table: list[Truth] = [True]  # table[n]: exactly n of those seen so far hold
+    # A counter of propositions, quadratic in the guards: a sum of terms would bring arithmetic into control
+    # parts.
+    table: list[Truth] = [True]  # table[n]: exactly n of the guards so far hold
     for guard in open_:
         unless = negation(guard)
         pairs = zip([*table, False], [False, *table], strict=True)  # for each n: n before, and n - 1

@@ -1,8 +1,8 @@
 """The strict operators on trees: operator -> rule, total over `Op` (checked by a test).
 
-A rule gets the application (for its types, `data` and span), its arguments' trees and the scope,
-where it notes under which condition it has no value.  Each is `meaning.operators`' rule of the same
-name with the undecided parts left open; tests/symbolic holds them against each other.
+A rule gets the application (for its types, `data` and span), the trees of its arguments, and the scope, in
+which it notes the condition under which it has no value.  Each is the rule of the same name in
+`meaning.operators`, with the undecided parts left open; tests/symbolic compares them.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def key_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Trut
 def _term_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Truth]:
     if not isinstance(kind, Int | Bool | Enum | Sort):
         raise CannotEncode("this key cannot be listed")
-    # An offset as a key: no list of what it may be, but each position can be compared with.
+    # An offset as a key: its values cannot be listed, but it can be compared with each position.
     guards = [equal_numbers(key, value) for value in keys(kind)]
     scope.fail(negation(disj(guards)), span, f"the key is outside {show(kind)}")
     return guards
@@ -135,7 +135,7 @@ def _somewhere(tree: Tree, among: Sequence[Tree]) -> Tree:
 
 def _map_set(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     guards = key_guards(of_shape(expr.args[0].type, Map).key, args[1], expr.span, scope)
-    # Every position may be the one that is written: the new value under its guard, else the old one.
+    # Any position may be the one that is written: it has the new value under its guard, else the old one.
     return tuple([merge(guard, args[2], old) for guard, old in zip(guards, args[0], strict=True)])
 
 

@@ -1,7 +1,7 @@
 """A program on open states: initial states, invariants and steps, each as Z3 terms.
 
-`System` names fresh states `s0`, `s1`, ...; a predicate of a state comes as its conjuncts, the
-conditions under which it is defined among them, so that "holds" means "is defined and true".
+`System` names fresh states `s0`, `s1`, ...; a predicate of a state is given by its conjuncts, including the
+conditions under which it is defined, so that "holds" means "is defined and true".
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class System(Struct):
 
     def __post_init__(self) -> None:
         for constant in self.program.constants:
-            # As in `symbolic.legality`: parts that were computed beforehand are in no expression.
+            # As in `symbolic.legality`, since parts that were computed beforehand no longer occur in
+            # expressions.
             if has_horizon_keys(constant.type):
                 raise Unencodable(constant.span, f"`{constant.name}` is a map with offsets as its keys")
 
@@ -46,7 +47,8 @@ class System(Struct):
     def beginning(self) -> State:
         """Open state 0 of a behaviour, with the values of the variables that have one initial value.
 
-        What depends on them is then decided while it is encoded, instead of encoded for all states.
+        Everything that depends on them is then decided during encoding, instead of being encoded for all
+        states.
         """
         pairs = zip(self.program.variables, self.program.starts, strict=True)
         return tuple([self._begun(variable, start) for variable, start in pairs])
@@ -72,7 +74,7 @@ class System(Struct):
         """The conjuncts stating that a property is defined and true in a state, or of a step."""
         scope = of_state(state, after)
         truth = encode(prop.body, scope)
-        # That it has a value is part of what holds: an invariant must not be true by being undefined.
+        # Being defined is part of holding: an invariant must not be true by being undefined.
         parts = [part for fault in scope.faults for part in conjuncts(negation(fault.when))]
         return [*parts, *conjuncts(truth)]
 
@@ -107,7 +109,7 @@ class System(Struct):
     def _unclear_in_order(
         self, props: Iterable[Property], state: State, known: Iterable[Truth] = ()
     ) -> Iterator[tuple[Property, Truth]]:
-        # As they are evaluated: after one that is false, no other is.
+        # As in evaluation: after a false property, no other one is evaluated.
         before = list(known)
         for prop in props:
             yield prop, conj([*before, self.unclear(prop, state)])
@@ -138,12 +140,12 @@ def step(instances: Sequence[ActionInstance], after: State) -> Truth:
         for found in instances
         for outcome in found.outcomes
     ]
-    # With a fault anywhere the state has no steps at all, as in `meaning.step`.
+    # A state with any fault has no steps at all, as in `meaning.step`.
     return conj([disj(ways), *[negation(fault.when) for found in instances for fault in found.faults]])
 
 
 def distinct_from(goals: Sequence[Any], known: Sequence[Any]) -> list[Any]:
     """The goals that are not syntactically equal to known facts."""
-    # Z3 shares equal terms, so equal forms have one number.
+    # Z3 shares equal terms, so equal forms have the same number.
     forms = {fact.get_id() for fact in known if not isinstance(fact, bool)}
     return [goal for goal in goals if isinstance(goal, bool) or goal.get_id() not in forms]

@@ -1,11 +1,11 @@
 """Cached encodings, for states that share trees.
 
-An encoding depends on the trees that it reads, and on nothing else.  So it is noted which ones it reads,
-and where another state has these very trees it is not made again.  Which place is read next depends on
-what was read before, so the known encodings are a tree of decisions by what is read.
+An encoding depends only on the trees that it reads.  So these are noted, and if another state has the same
+trees, the encoding is reused.  The place that is read next depends on the trees read before, so known
+encodings form a tree of decisions by what is read.
 
-A quantifier over listed constants reads a part of the state for each item.  Where one part differs, the
-others are not encoded again: each item is kept, and what it has read is read by the whole.
+A quantifier over listed constants reads a part of the state for each item.  If one part differs, the others
+are not encoded again: each item is kept, and its reads are reads of the whole.
 """
 
 from __future__ import annotations
@@ -192,8 +192,8 @@ def _predicate(body: nodes.Expr, known: Locals, state: WatchedState, after: Watc
 
 def _rebased(made: ActionInstance, state: State) -> ActionInstance:
     """An instance whose outcomes have another state's trees in unassigned places."""
-    # By what is assigned, not by what is as before: a value that the first state had by chance is assigned
-    # in others, too.
+    # By assigned places, not by unchanged ones: a value that the first state had by chance is assigned in
+    # others, too.
     outcomes = []
     for outcome in made.outcomes:
         after = list(state)

@@ -30,7 +30,7 @@ class Unencodable(Exception):
     def __init__(self, span: Span, reason: str) -> None:
         self.span = span
         self.reason = reason
-        # As they were given: a process hands it to another one, which makes it again from these.
+        # The arguments unchanged: an exception that is sent to another process is made again from them.
         super().__init__(span, reason)
 
     def __str__(self) -> str:
@@ -96,7 +96,7 @@ class StepScope(Struct):
         """Note that an expression is undefined on this path if `when` holds."""
         condition = conj([*self.path, when])
         if condition is not False:
-            # A fault that cannot happen is none: most checks of a step are decided by its constants.
+            # A fault that cannot happen is not noted: most checks of a step are decided by its constants.
             self.faults.append(Fault(condition, span, reason))
 
     @contextmanager

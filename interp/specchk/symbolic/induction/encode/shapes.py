@@ -1,6 +1,6 @@
 """The shapes of trees: the decided parts of a state in which only the offsets are open.
 
-opened: a value with None in the places of offsets, as a tree with a number for each.  outlines: the values
+`opened`: a value with None in place of offsets as a tree, with a number for each.  `outlines`: the values
 that a tree may have, again with None for its offsets.
 """
 
@@ -66,7 +66,7 @@ class Outline(Struct, frozen=True):
 def outlines(tree: Tree, kind: Type) -> list[Outline]:
     """All values that a tree may have, apart from offsets; raises `Undecided` if they are too many.
 
-    In each state one of them is the tree's, with guards that hold.
+    In each state, one of them is that of the tree, and its guards hold.
     """
     match kind:
         case Int() if kind.horizon:
@@ -99,7 +99,7 @@ def outlines(tree: Tree, kind: Type) -> list[Outline]:
 
 def _ways(number: Number) -> Sequence[tuple[int, Truth]]:
     listed = ways(number)
-    if listed is None:  # not none of them: what is left out here would not be checked
+    if listed is None:  # too many, not none: values that are left out here would not be checked
         raise Undecided
     return listed
 
@@ -134,7 +134,7 @@ def _under(guard: Truth, one: Outline) -> Outline:
 def opened(value: Any, kind: Type, names: list[str], name: str) -> Tree:
     """A value with None for offsets as a tree with new numbers, whose names are added to a list.
 
-    Raises `NotOfType` if it is no such value.
+    Raises `NotOfType` if the value does not have the type.
     """
     match kind:
         case Int() if kind.horizon:

@@ -1,8 +1,8 @@
 """Open states: fresh trees of a type, the facts about all their values, and values from models.
 
-The upper end of a `nat upto` is dropped here: its numbers are Z3 integers from the lower end on.
-Numbers of a small range are propositions, one a value; a state's items that a length or a `none`
-hides are free, so `encode.merge.equal` alone compares trees.
+The upper end of a `nat upto` is dropped here: its numbers are Z3 integers from the lower end on.  Numbers of
+a small range are propositions, one for each value.  Items that are hidden by a length or a `none` are free,
+so trees are compared only by `encode.merge.equal`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def default(kind: Type) -> Tree:
 class OpenTrees(Struct):
     """Creates open trees; `facts` hold for every value of their types, `offsets` are unbounded.
 
-    `made`: all constants of Z3's that the trees are made of.
+    `made`: all Z3 constants in the trees.
     """
 
     facts: list[Any] = field(default_factory=list)
@@ -113,8 +113,7 @@ class OpenTrees(Struct):
                 return tuple([self.tree(kind.value, f"{name}[{index}]") for index in range(size)])
             case Set():
                 items = keys(kind.item)
-                # A proposition for each value that may be in it, so that two sets are equal if the
-                # propositions are.
+                # A proposition for each possible item, so that two sets are equal if the propositions are.
                 rows = [(lift(item, kind.item), self._bool(f"{name}<{k}>")) for k, item in enumerate(items)]
                 if kind.keyed:
                     self._one_value_each(items, [is_in for _, is_in in rows])
@@ -135,8 +134,8 @@ class OpenTrees(Struct):
         # Control parts as propositions: the SAT core decides them without arithmetic.
         if not horizon and high - low < MAX_PROPOSITIONS:
             return self._one_of(range(low, high + 1), name)
-        # Integers and no bit vectors: an offset has no width that could be chosen, and what specs do with
-        # numbers is mostly difference constraints.
+        # Integers, not bit vectors: an offset has no width that could be chosen, and specs use numbers mostly
+        # in difference constraints.
         number = z3.Int(name)
         self.made.append(number)
         self.facts.append(number >= low)
@@ -149,7 +148,7 @@ class OpenTrees(Struct):
     def _one_of(self, values: range, name: str) -> Number:
         if len(values) == 1:
             return values[0]
-        # One proposition is enough, and excludes by itself what three facts would have to.
+        # One proposition is enough, and excludes by itself what would otherwise take three facts.
         if len(values) == 2:
             flag = self._bool(name)
             return Cases(((values[0], z3.Not(flag)), (values[1], flag)))
@@ -165,8 +164,8 @@ class OpenTrees(Struct):
         if isinstance(kind, Seq):
             return SeqOf(self._one_of(range(kind.limit + 1), f"{name}#"), tuple(slots))
         present = [self._bool(f"{name}[{k}]?") for k in range(kind.limit)]
-        # A bag has no order, so its items may as well fill the first slots: of states that differ only by
-        # gaps one is left (symmetry breaking).
+        # A bag has no order, so its items may fill the first slots: of states that differ only by gaps, one
+        # is left (symmetry breaking).
         self.facts += [implies(after, before) for before, after in itertools.pairwise(present)]
         return BagOf(tuple(zip(slots, present, strict=True)))
 

@@ -43,8 +43,8 @@ Place = tuple[Tree, ...]
 class ActionPath(Struct, frozen=True):
     """A path through an action: its position, its arguments, its condition, and the state after it.
 
-    `assigned` has the slots that it assigns, also those to which it assigns what they had: with the
-    positions, where it assigns only some entries of a map.
+    `assigned` has the slots that it assigns, even those that keep their values; with the positions if it
+    assigns only some entries of a map.
     """
 
     action: int
@@ -57,8 +57,9 @@ class ActionPath(Struct, frozen=True):
 class ActionInstance(Struct, frozen=True):
     """An action with its arguments: its effects, and the conditions under which it is undefined.
 
-    `undefined`: that one of the faults is there.  `refused`: that no outcome is taken, with what is chosen.
-    `chosen`: the fresh numbers in it, of arguments and of `any`; each value of theirs is a step of its own.
+    `undefined`: the condition that there is a fault.  `refused`: that no outcome is taken with the chosen
+    numbers.  `chosen`: the fresh numbers of arguments and of `any`; each of their values is a step of its
+    own.
     """
 
     action: int
@@ -79,8 +80,8 @@ class ActionInstance(Struct, frozen=True):
         """The condition that it can do nothing, whatever is chosen."""
         if isinstance(self.refused, bool) or not self.chosen:
             return self.refused
-        # "Nothing can be chosen" is for all numbers: with a free number the solver would choose one that is
-        # refused, and call every state with an open choice a deadlock.
+        # "Nothing can be chosen" must hold for all numbers: with a free number, the solver would choose one
+        # that is refused, and call every state with an open choice a deadlock.
         return z3.ForAll(self.chosen, self.refused)
 
 
@@ -160,8 +161,8 @@ class _Encoding:
         for frame in frames:
             guard = conj(frame.guards)
             if guard is not False:
-                # Unassigned variables keep their very trees, which is what lets their part of an invariant
-                # be settled by form.
+                # Unassigned variables keep their trees, so that their part of an invariant can be settled by
+                # form.
                 after = written(self.state, frame.writes)
                 outcomes.append(ActionPath(self.index, args, guard, after, _assigned(frame)))
         undefined = disj([fault.when for fault in self.faults])
@@ -180,7 +181,7 @@ class _Encoding:
     def block(self, body: nodes.Block, frames: list[_Frame]) -> list[_Frame]:
         for stmt in body:
             frames = [after for frame in frames for after in self._statement(stmt, frame)]
-            # Ways that a decided guard closes are dropped before the next statement multiplies them.
+            # Paths with a guard decided to be false are dropped before the next statement multiplies them.
             frames = [frame for frame in frames if not any(guard is False for guard in frame.guards)]
         return frames
 
@@ -215,7 +216,7 @@ class _Encoding:
     def _choices(self, stmt: nodes.Choice, frame: _Frame) -> Iterable[tuple[Tree, Truth]]:
         """The possible choices and their conditions; one open value for a choice that contains offsets."""
         fresh = OpenTrees()
-        # Different for each choice on each way: two choices must not be one number.
+        # Different for each choice on each path: two choices must not share a number.
         name = f"{self.tag}{self.action.name}/any{len(self.chosen) + 1}/{_names(self.given.trees)}"
         if isinstance(stmt.domain, nodes.Const) and stmt.domain.ends_at_horizon:
             with placed(stmt.domain.span):
@@ -235,7 +236,7 @@ class _Encoding:
             return self.block(stmt.then if condition else stmt.orelse, [frame])
         then = self.block(stmt.then, [frame.when(condition)])
         orelse = self.block(stmt.orelse, [frame.when(negation(condition))])
-        # One way each, as nearly always: merged, so that ten `when` in a row are one outcome and not 1024.
+        # One path each, as nearly always: merged, so that ten `when` in a row give one outcome and not 1024.
         if len(then) == 1 and len(orelse) == 1:
             with placed(stmt.condition.span):
                 return [self._merged(condition, frame, then[0], orelse[0])]
@@ -270,7 +271,7 @@ class _Encoding:
         path = tuple([self._step(step, scope) for step in stmt.path])
         value = encode(stmt.value, scope)
         with placed(stmt.span):
-            # Keys, value, claim, index, as in `meaning.step`: of two faults both find the same.
+            # Keys, value, claim, index, as in `meaning.step`: of two faults, both report the same.
             self._claim(stmt, path, frame, scope)
             new = self._written(stmt, path, frame, value, scope) if path else value
         claims = (*frame.claims, (stmt.slot, True, path))
@@ -291,7 +292,7 @@ class _Encoding:
         return Entries({position: new}).over(known)
 
     def _now(self, frame: _Frame, slot: int) -> Tree:
-        # Not `get` with a default: that would read a variable of which no old part is kept.
+        # Not `get` with a default: that would read a variable even if no part of it is kept.
         if slot not in frame.writes:
             return self.state[slot]
         new = frame.writes[slot]
@@ -301,7 +302,7 @@ class _Encoding:
         new = frame.writes.get(slot, Entries({}))
         if not isinstance(new, Entries):
             return new[position]
-        # As in `_now`: what is written is not read.
+        # As in `_now`: written entries are not read.
         return new.table[position] if position in new.table else entry(self.state, slot, position)
 
     def _step(self, step: nodes.PathStep, scope: StepScope) -> Tree:

@@ -2,8 +2,8 @@
 
 | type | tree |
 |---|---|
-| bool | a truth value (`encode_bools`) |
-| int, enum, sort | a number (`encode_numbers`) |
+| bool | a truth value (`bools`) |
+| int, enum, sort | a number (`numbers`) |
 | record, K -> V | a tuple of trees |
 | T? | `Opt`: whether there is one, and what it is then |
 | union | `Tagged`: which variant, and the record of each |
@@ -11,7 +11,7 @@
 | seq | `SeqOf`: a length and slots; those from the length on mean nothing |
 | bag | `BagOf`: items, each with a guard, as often as they are listed |
 
-`lift` makes a tree of a core value, `plain` goes back where everything is decided.
+`lift` makes a tree of a core value, `plain` is its inverse where everything is decided.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from specchk.symbolic.induction.encode.bools import Truth, both, conj, negation
 from specchk.symbolic.induction.encode.numbers import Cases, Number, ways
 
 Tree = Any
-# A structure of a few parts with a few values each; beyond it the list is longer than the term.
+# A structure of a few parts with a few values each; beyond this, the list is longer than the term.
 MAX_WAYS = 1024  # of a structure whose parts are listed
 
 
@@ -155,7 +155,7 @@ def _expanded_option(tree: Opt, limit: int) -> list[tuple[Value, Truth]] | None:
     if tree.present is False:
         return [((), True)]
     items = expanded(tree.item, limit)
-    # `none` is a value more, unless there certainly is one.
+    # `none` is one more value, unless there certainly is an item.
     if items is None or len(items) + (tree.present is not True) > limit:
         return None
     rows: list[tuple[Value, Truth]] = [((v,), both(tree.present, g)) for v, g in items]
@@ -179,7 +179,7 @@ def _expanded_collection(tree: SetOf | BagOf | SeqOf, limit: int) -> list[tuple[
     if isinstance(tree, SeqOf):
         sized: list[tuple[Value, Truth]] = []
         sizes = ways(tree.length)
-        if sizes is None:  # a term: no list, which is not an empty one
+        if sizes is None:  # a term has no list, which is not an empty one
             return None
         for size, guard in sizes:
             rows = _product([expanded(slot, limit) for slot in tree.slots[:size]], limit)
@@ -195,8 +195,7 @@ def _expanded_collection(tree: SetOf | BagOf | SeqOf, limit: int) -> list[tuple[
     for row, guard in rows:
         assert isinstance(row, tuple)
         items = [part[0] for part in row if part]  # type: ignore[index]
-        # Rows of different choices may join to one value; who uses them takes the disjunction of their
-        # guards.
+        # Rows of different choices may give the same value; callers take the disjunction of their guards.
         joined.append((tuple(sorted(set(items) if isinstance(tree, SetOf) else items)), guard))
     return joined
 
