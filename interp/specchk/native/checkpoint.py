@@ -2,12 +2,11 @@
 
     claim          the owner of the directory while a search runs (`claims`)
     search.json    sealed: the identity of the search, its position, and which states count, with checksums
-    states-X.bin   states, to which a search only appends; X is the search's
+    states-X.bin   states, to which a search only appends; X names the search
 
-`search.json` is replaced at once (write, sync, rename), and what it counts is never written again: new
-states go behind the others, or to numbers that were free, and a search that begins has a file of its
-own.  Whatever happens in between, the directory is a checkpoint.  The table is not kept: it follows
-from the states.
+`search.json` is replaced at once (write, sync, rename), and states that it counts are never overwritten: new
+ones go behind the others, or to numbers that were free, and a new search has a file of its own.  So at any
+time the directory is a checkpoint.  The table is not kept, since it follows from the states.
 
 Nothing is accepted without its checksum: CRC-32 for ranges of states, a digest for `search.json`.
 """
@@ -69,7 +68,7 @@ class Checkpoints:
     def begin(self, *, anew: bool) -> None:
         """Check that a new search can be saved here; `Unusable` if a checkpoint would be lost.
 
-        `anew`: it is one of this search.
+        `anew`: an existing one is of this search, and may be lost.
         """
         if self._search.exists() and not anew:
             raise Unusable(
@@ -78,9 +77,9 @@ class Checkpoints:
 
     def save(self, store: Store, saved: Saved) -> None:
         """Write a checkpoint; if `OSError` is raised, the previous one is unchanged."""
-        # States first, synced with the name of their file, then what counts them.  If the machine goes down
-        # before the rename is on the disk, the old `search.json` is there; it counts fewer states, none of
-        # which was overwritten.
+        # States first, synced with the name of their file, then the file that counts them.  If the machine
+        # fails before the rename is on the disk, the old `search.json` is there; it counts fewer states, none
+        # of which was overwritten.
         checks = [*self._checks, *self._appended(store, saved)]
         about = {
             "identity": self.identity,
@@ -92,12 +91,12 @@ class Checkpoints:
         with draft.open("wb") as out:
             out.write(sealed(_SEAL, json.dumps({**about, "saved": to_builtins(saved)}).encode()))
             out.flush()
-            # Before the rename: else the new name may reach the disk before the content.
+            # Before the rename: otherwise the new name may reach the disk before the content.
             os.fsync(out.fileno())
         draft.replace(self._search)
-        # Only now: where writing failed, the next attempt begins with what the file on disk counts.
+        # Only now: after a failed write, the next attempt begins with what the file on disk counts.
         self._checks, self._written = checks, saved.taken
-        # Others are of searches that ended before their first checkpoint: no `search.json` names them.
+        # Others were left by searches that ended before their first checkpoint: no `search.json` names them.
         for other in self.directory.glob("states-*.bin"):
             if other != self._states:
                 other.unlink(missing_ok=True)
@@ -115,7 +114,7 @@ class Checkpoints:
         size, checks = store.state_bytes, []
         file = os.open(self._states, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            # A number that was free last time may lie before the end of the file, so this is no plain
+            # A number that was free last time may lie before the end of the file, so this does not only
             # append.
             for first, end in without(saved.taken, self._written):
                 os.lseek(file, first * size, os.SEEK_SET)
@@ -145,7 +144,7 @@ class Checkpoints:
             with self._states.open("rb", buffering=0) as file:
                 for first, end, check in self._checks:
                     file.seek(first * store.state_bytes)
-                    # Into the array at once, checked there: states may be most of the memory, and the
+                    # Into the array at once, and checked there: states may be most of the memory, and the
                     # kernel has not begun.
                     if _read(file.fileno(), store, first, end) != check:
                         raise _damaged(self._states, f"states {first} to {end} differ from those written")

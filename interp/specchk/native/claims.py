@@ -1,20 +1,20 @@
 """Claims: each directory of a kept search is used by one search at a time.
 
-A claim is a lock on the file `claim` there, which the system drops with the process that has it, however
-that ends; so no claim is ever stale.  On NFS it is the server's lock.  The file stays when the lock
-goes: a lock on a file that was removed excludes nobody.
+A claim is a lock on the file `claim` there.  The system drops it with the process that has it, however that
+ends, so claims are never stale.  On NFS it is the server's lock.  The file remains, since a lock on a removed
+file would exclude no other process.
 
-Where there are no locks, or locks that other machines do not see (some mounts of network file systems,
-object stores), files alone have to do, in a directory whose listing shows every file written before:
+Without locks, or with locks that other machines do not see (some mounts of network file systems, object
+stores), files alone must suffice, in a directory whose listing shows every file written before:
 
     bid-X     X wants the claim; stays until X gives it up
     held-X    X has it
 
-A process that wants it writes a bid, and only then reads the others'.  It gives way to any that is held
-and to a bid with a smaller name, waits while larger bids give way, and holds the claim once there is no
-other bid.  Two cannot hold it: one of them would have read after the other had written its bid.  A process
-that is killed leaves its claim: it is dropped where that process was of this very system and has ended;
-else the refusal names the files to remove.
+A process that wants the claim writes a bid, and only then reads the others.  It gives way to any claim that
+is held and to a bid with a smaller name, waits while larger bids give way, and holds the claim once there is
+no other bid.  Two cannot hold it: one of them would have read after the other had written its bid.  A killed
+process leaves its claim behind: it is dropped if that process was of this very system and has ended;
+otherwise the refusal names the files to remove.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from specchk.ir.program import Program
 from specchk.search.engine import Unusable
 
 _NAME = "claim"
-# Options of mounts with which a lock holds on this machine only: of NFS, Lustre and CIFS.
+# Mount options of NFS, Lustre and CIFS with which a lock holds on this machine only.
 _LOCAL_LOCKS = frozenset({"nolock", "local_lock=all", "local_lock=flock", "localflock", "nobrl"})
-# What file systems without locks answer; ENOLCK is NFS without its lock service.
+# The errors of file systems without locks; ENOLCK is NFS without its lock service.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 _NAMED = 4  # properties that a purpose names
 PATIENCE_S = 10.0  # for another process between two of its steps
@@ -68,8 +68,8 @@ class Holder(Struct, frozen=True):
     def is_gone(self) -> bool:
         """Whether the process has certainly ended."""
         # Certain only on this boot and in this name space of process numbers: elsewhere the number may be
-        # another's, or no process's although the holder lives.  The start time distinguishes it from a
-        # later process of the same number.
+        # that of another process, or of none although the holder lives.  The start time distinguishes it from
+        # a later process of the same number.
         return bool(self.system) and self.system == _system() and self.started != _started(self.process)
 
     def __str__(self) -> str:
@@ -88,8 +88,8 @@ def _started(process: int) -> str:
     """The start time of a process, in ticks since boot; "" if there is no such process."""
     with suppress(OSError):
         line = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-        # A command's name may have blanks and parentheses, so fields are counted from the last one; a
-        # zombie holds no lock any more.  The start is field 22 of proc(5).
+        # A command's name may have blanks and parentheses, so fields are counted from the last one; a zombie
+        # no longer holds a lock.  The start is field 22 of proc(5).
         state, *words = line.rpartition(")")[2].split()
         return "" if state == "Z" else words[18]
     return ""
@@ -124,7 +124,7 @@ def held_by(what: str, holder: Holder | None, remedy: str = "") -> Unusable:
 def claimed(directory: Path, purpose: str) -> Iterator[None]:
     """Claim a directory for this search alone, creating it if necessary.
 
-    `Unusable` where another one has it, and where it cannot be written.
+    `Unusable` if another one has it, or if it cannot be written.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ def claimed(directory: Path, purpose: str) -> Iterator[None]:
     except OSError as error:
         raise Unusable(f"{directory} cannot be written: {error.strerror}") from error
     try:
-        # `yield from` keeps the generator in the `try`: the lock goes only after the name was removed.
+        # `yield from` keeps the generator in the `try`: the lock is released only after the name was removed.
         if _has_locks(directory) and _locked(file, directory):
             yield from _named(file, directory, purpose)
         else:
@@ -151,7 +151,7 @@ def _has_locks(directory: Path) -> bool:
     place, best, options = directory.resolve(), "", ""
     for line in mounts.splitlines():
         words = line.split()
-        # Blanks and backslashes are octal there, everything else is as it is, in UTF-8 too.
+        # Blanks and backslashes are octal there; everything else, UTF-8 included, is unchanged.
         at = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), words[4])
         # The longest mount point is the innermost; of two at the same place the later line is the one on
         # top.
@@ -169,7 +169,7 @@ def _locked(file: int, directory: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            holder = _present(file)  # None: one that begins or ends just now
+            holder = _present(file)  # None: a process that begins or ends just now
             # Between the lock and the name, and between emptying the file and the end of the lock, there is
             # no name to report: such a moment is waited out.
             if holder is not None or time.monotonic() > end:
@@ -257,7 +257,7 @@ def bid(place: BidFolder, what: str, purpose: str, patience_s: float = PATIENCE_
             raise Unusable(f"{what} cannot be claimed: {error.strerror or error}") from error
         yield
     finally:
-        # In this order: a claim that is held refuses others at once, a bid is waited for.
+        # In this order: a claim that is held refuses others at once, while a bid is waited for.
         for name in (f"held-{own}", f"bid-{own}"):
             with suppress(OSError):
                 place.remove(name)
@@ -269,11 +269,11 @@ def _await(place: BidFolder, what: str, own: str, patience_s: float) -> None:
     while others := _others(place, own):
         # Claims that are held before bids, then by name: a holder always wins, and of bids the smallest.
         first = min(others, key=lambda name: (name.startswith("bid-"), name))
-        # Names are random, so no process always has the smaller one; that all compare them alike is what
-        # decides.
+        # Names are random, so no process always has the smaller one; it only matters that all compare them
+        # alike.
         gives_way = first.startswith("bid-") and first > f"bid-{own}"
         if not gives_way or time.monotonic() > end:
-            # Named for a person, who alone can find out that a process of another machine is dead.
+            # For a person to remove: only a person can find out that a process of another machine is dead.
             files = " and ".join(others)
             raise held_by(what, _reader(place, first), f"; if it has ended, remove {files} there")
         time.sleep(_PAUSE_S)
@@ -285,10 +285,10 @@ def _others(place: BidFolder, own: str) -> list[str]:
     for name in sorted(place.names()):
         if name.startswith(("bid-", "held-")) and not name.endswith(own):
             holder = _reader(place, name)
-            # Only of this very system and boot, as `is_gone` has it: a mark of another machine may be of a
-            # living process.
+            # Only of this very system and boot, as in `is_gone`: a mark of another machine may be of a living
+            # process.
             if holder is not None and holder.is_gone:
-                with suppress(OSError):  # somebody else may have removed it
+                with suppress(OSError):  # another process may have removed it
                     place.remove(name)
             else:
                 marks.append(name)

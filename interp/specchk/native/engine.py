@@ -3,11 +3,11 @@
 The two agree on verdict, counts, coverage and the length of counterexamples.  Of several violations
 of one property in a level the smallest packed state is reported, and its trace leads back through the
 smallest predecessor in every level, so the outcome is the same on any number of workers.  No parents
-are stored: the trace is found by expanding the levels before it once more.
+are stored: the trace is found by expanding the levels before it again.
 
-Memory: with a spill directory the states go to a file there when `max_memory_bytes` is reached.  In
-compact mode the table holds hashes only; then a collision may hide a state, and the outcome warns
-how likely that is.
+Memory: with a spill directory, states are moved to a file there when `max_memory_bytes` is reached.  In
+compact mode the table holds hashes only; a collision may then hide a state, and the outcome warns how likely
+that is.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ PAGE_OUT_EVERY_S = 1.0
 class NativeOptions(Options, frozen=True):
     """Options of a search by compiled code.
 
-    `workers` 0 is one for each core.  `compact` keeps hashes instead of whole states in the table.
-    `spill`: where states go when memory is used up.  `checkpoint`: a directory that is written every
-    `checkpoint_every_s` seconds and, with `resume`, read at the start.  `handover`: leave the search to
-    another engine before a level of so many states is expanded.  `room`: what sets have at first,
-    None for a guess; `anew` replaces a checkpoint of this search, in which they had too little.
-    `optimise_after`: successors of a search that is long, whose code is optimised (`optimise`); 0: before it.
+    `workers` 0 is one for each core.  `compact` keeps hashes instead of whole states in the table.  `spill`:
+    the directory of states when memory is used up.  `checkpoint`: a directory that is written every
+    `checkpoint_every_s` seconds and, with `resume`, read at the start.  `handover`: the states of a level
+    that is left to another engine before it is expanded.  `room`: the first room of sets, None for a guess;
+    `anew` replaces a checkpoint of this search with too little room.  `optimise_after`: the successors of a
+    search that is long, whose code is optimised (`optimise`); 0: before it.
     """
 
     workers: int = 0
@@ -76,13 +76,13 @@ def search(
 ) -> Outcome:
     """Search a program with compiled code.
 
-    `Unsupported` where only the reference engine can, `Unusable` where a checkpoint cannot be read or placed.
+    `Unsupported` if only the reference engine can, `Unusable` if a checkpoint cannot be read or placed.
     """
     options = replace(options, room=options.room or first_room(program, options.functions))
     place = options.checkpoint
     if place is not None:  # refused before there is a claim; without one, by the engine
         layout_of(with_room(program, options.room or FIRST_ROOM))
-    if place is not None and options.resume and not place.is_dir():  # a claim would make it
+    if place is not None and options.resume and not place.is_dir():  # a claim would create it
         raise Unusable(f"there is no checkpoint in {place}")
     with nullcontext() if place is None else claimed(place, purpose_of(program)):
         began = time.monotonic()
@@ -211,7 +211,7 @@ class NativeEngine(Engine[list[Run]]):
                 following += [run for worker in store.workers for run in worker.end_run()]
                 self._save(following)
         following += [run for worker in store.workers for run in worker.end_run()]
-        # Only of a whole level: in a part of one the smallest finding would depend on which states the
+        # Only of a whole level: in a part of one, the smallest finding would depend on which states the
         # threads had taken.
         if store.is_level_done:
             self._note_found()
@@ -237,8 +237,8 @@ class NativeEngine(Engine[list[Run]]):
         if not store.states.is_spilled and 8 * slots + room > limit:
             store.states.spill(directory, store.used * store.state_bytes, room)
         store.states.make_room(room)
-        # The table stays in memory: every look-up is another page of it, chosen at random.  States are read
-        # where tags agree, and otherwise in order.
+        # The table stays in memory, since every look-up reads another page of it at random.  States are read
+        # only if tags agree, and otherwise in order.
         if 8 * slots > limit:
             self.findings.stopped = Inconclusive(
                 f"the limit of {limit} bytes of memory (--max-memory) is too small for the table", budget=True

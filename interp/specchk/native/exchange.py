@@ -44,8 +44,8 @@ class Buckets:
         share = (self.capacity + most + BATCH) * self.state_bytes
         self._room = Region(partitions * share)
         if share > 2 * BUDGET // partitions or states < partitions * LEAST:
-            # Room for many successors of one state, or for many states, of which few are ever there: a huge
-            # page for the first state of each bucket would be all of the budget, or more.
+            # There is room for many successors of one state, or for many states, of which few ever exist: a
+            # huge page for the first state of each bucket would take the whole budget, or more.
             self._room.use_small_pages()
         self._cache = Region(CACHE_SLOTS * (self.state_bytes + 8))
         self._block = Words(Exchange.BUCKETS + 2 * partitions)
@@ -70,11 +70,12 @@ class Buckets:
         while done < count:
             at = address + done * self.state_bytes
             self._call[name](self._block.address, worker.block.address, at, count - done)
-            # What was expanded before a bucket was full; the rest is given again, once buckets are empty.
+            # The states expanded before a bucket was full; the others are passed again once buckets are
+            # empty.
             done += self._block[Exchange.DONE]
             if self._block[Exchange.FULL]:
-                # The others that are half full go along, since states are spread evenly and theirs would
-                # follow soon.
+                # Buckets that are half full are emptied as well, since states are spread evenly and these
+                # would follow soon.
                 yield from self.drain(self.capacity // 2)
 
     def drain(self, least: int = 1) -> Iterator[tuple[int, bytes]]:

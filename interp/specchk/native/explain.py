@@ -1,9 +1,9 @@
 """From packed states to traces and explanations.
 
-A path is found backwards: of each level the smallest state that leads on.  The reference stepper
-then takes it forwards (`search.replay`), and the reference evaluator finds why the property fails, with
-the span and the values; a path or a failure that it does not confirm is a bug of this engine and
-raises `ReplayFailed`.
+A path is found backwards: in each level the smallest state with the next one as a successor.  The reference
+stepper then takes it forwards (`search.replay`), and the reference evaluator finds why the property fails,
+with the span and the values; a path or a failure that they do not confirm is a bug of this engine and raises
+`ReplayFailed`.
 """
 
 from __future__ import annotations
@@ -49,14 +49,15 @@ class Explainer:
         functions = functions or Functions.of(program)
         self.stepper, self.properties = functions.stepper, functions.properties
         self.ends = Ends(program, self.stepper, self.properties)
-        # Once: a search for hundreds of witnesses notes them in each level again.
+        # Once: a search for hundreds of witnesses needs them in each level again.
         self.records = records_of(program)
 
     def confirm(self, sample: Iterable[Sequence[int]], is_kept: Callable[[Sequence[State]], bool]) -> None:
         """Check some expanded states of a search without violations against the reference semantics.
 
-        `is_kept` says whether the search kept some states.  Compiled code that is wrong about many states is
-        so found, before anyone relies on its answer; `ReplayFailed` where it is wrong about one of these.
+        `is_kept` returns whether the search has kept some states.  Compiled code that is wrong about many
+        states is found in this way before its answer is used; `ReplayFailed` if it is wrong about one of the
+        sample.
         """
         properties = self.properties
         for words in sample:
@@ -77,8 +78,7 @@ class Explainer:
 
     def trace(self, state: Sequence[int], levels: Levels) -> Trace:
         """A shortest trace to a state whose predecessors are in the last of the levels."""
-        # Backwards, by expanding each level once more: only a search that found something pays for its
-        # trace.
+        # Backwards, by expanding each level again: only a search with a finding pays for a trace.
         path = [tuple(state)]
         for level in reversed(levels):
             before = self.store.predecessor(path[-1], level)
@@ -112,10 +112,10 @@ class Explainer:
 
     def _violation(self, record: RecordKind, noted: NotedState, levels: Levels) -> Violation:
         of_level = noted.record < old_records(self.program)  # of a state that was expanded
-        # A step ends outside of the levels, so its trace is that of its state and one step more.
+        # A step ends outside the levels, so its trace is that of its state and one more step.
         if record.kind in ("step invariant", "refinement") or self._is_step(record):
             return self._step(record, noted, levels)
-        # What was expanded is in the last level, what is new is behind it.
+        # States that were expanded are in the last level, new ones come after it.
         trace = self.trace(noted.state, levels[:-1] if of_level else levels)
         if record.kind == "deadlock":
             if not self.ends.is_deadlock(trace.last):

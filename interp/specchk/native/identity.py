@@ -1,10 +1,10 @@
 """The identity of a search kept on disk: everything that determines its result.
 
-A checkpoint and a ledger keep the identity of their search, and only a search of the same one continues
-with them.  What does not decide the answer is not in it: budgets, workers, `strict` (which is about the
-counts in the end), where Spark took over, spans, comments.
+A checkpoint and a ledger keep the identity of their search, and only a search with the same one continues
+from them.  It lacks whatever does not decide the answer: budgets, workers, `strict` (which concerns the
+counts at the end), where Spark took over, spans, comments.
 
-The parts are there for the reader of a refusal: it names those that differ.
+It has parts so that a refusal can name those that differ.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from specchk.native.machine.runs import Run, ends_of, pieces
 from specchk.native.store import Store, Worker
 
 PIECE = 2048  # states in a call
-FEW = 2 * PIECE  # states that one thread takes faster than two are called
-Segment = tuple[int, int, int]  # a lane, and the first and the end of some of the states it let wait
+FEW = 2 * PIECE  # states that one thread takes in less time than it takes to call two
+Segment = tuple[int, int, int]  # a lane, and the first and the end of some of the states that it postponed
 
 
 class Lanes:
@@ -37,7 +37,7 @@ class Lanes:
         worker = Worker(program, store.layout, store.room)
         self._workers.append(worker)
         self.blocks.append(block)
-        # A successor has one word more than a state, and a queue holds what survives a round, too.
+        # A successor has one word more than a state, and a queue also holds the states that survive a round.
         sizes = (
             (store.state_bytes + 8) * store.room, 16 * store.room, 8 * SOURCE_WORDS * (BATCH + 1),
             8 * (store.used + 1),
@@ -57,7 +57,8 @@ class Lanes:
         """Clear the records of the previous region."""
         for block in self.blocks:
             for word in range(Lane.QUEUED, Lane.SIZE):
-                # What is ever enabled or was not found is of the whole graph: all regions add to the answer.
+                # Conditions that are ever enabled and lost states are those of the whole graph, to which all
+                # regions add.
                 if word not in (Lane.EVER, Lane.LOST):
                     block[word] = 0
 
@@ -91,7 +92,7 @@ class Lanes:
                     return
                 call(block.address, *piece)
 
-        # So few are done before a second thread has begun.
+        # So few states are done before a second thread has begun.
         if len(work) <= 2 and are_small:
             run(self.blocks[0])
         else:
@@ -120,7 +121,7 @@ class Lanes:
         return False
 
     def _check(self) -> None:
-        # Before anything is read: where a set or an edge had no room, nothing that was noted counts.
+        # Before anything is read: if a set or an edge had no room, nothing that was noted counts.
         if any(worker[Thread.OVERFLOW] for worker in self._workers):
             raise NoRoom("a set of the step graph")
         if self.region[Owing.NEXT_EDGE] > self.region[Owing.MOST_EDGES]:

@@ -49,7 +49,7 @@ class StepsInStore:
     def run(self, look: Look) -> None:
         """List all states and steps."""
         graph = self.graph
-        for number, of_search in enumerate(self.order):  # grows while it is walked
+        for number, of_search in enumerate(self.order):  # grows during the iteration
             if number % EVERY == 0:
                 look(number, len(graph.target), len(self.order) - number)
             ends, enabled = self.lanes.follow(of_search)

@@ -1,13 +1,13 @@
 """From LLVM IR to optimised object code, in another process during a search.
 
 A kernel without optimisation takes a fifteenth of the time to compile and up to twice the time to run, and
-gives the same results.  So a search begins with it, and a long one continues with the optimised one when that
-is there (Kohn, Leis, Neumann, Adaptive Execution of Compiled Queries, 2018).  Another process makes it, which
-can be stopped when the search ends before.
+gives the same results.  So a search begins with it, and a long one changes to optimised code once that is
+available (Kohn, Leis, Neumann, Adaptive Execution of Compiled Queries, 2018).  Another process compiles it,
+which can be stopped if the search ends first.
 
-When: optimising takes as long as quick code takes longer for some millions of successors, so it should begin
-early in a long search, and not at all in a short one (`Tiers`).  How long a search will be, its levels show:
-breadth first they grow and shrink again, and the share of the last one in all states shows how far it is.
+When: optimising takes as long as it saves in some millions of successors, so it should begin early in a long
+search, and not at all in a short one (`Tiers`).  The levels show how long a search will be: breadth first
+they grow and shrink again, and the share of the last one in all states shows how far the search is.
 
 Not here: how LLVM is called (`codegen.objects`), and names of object code (`compiler`).
 """
@@ -25,12 +25,13 @@ from specchk.kept import SPECCHK
 from specchk.processes import cores
 
 LONG = 1 << 20  # successors of a search whose next one begins with optimised code
-# Optimising takes as long as quick code takes longer for so many times as many successors: for elr 4.3
-# million, and large specs have slow successors and much to optimise alike.
+# Optimising pays from this many times `optimise_after` successors on: for elr 4.3 million; large specs have
+# slow successors, but also more to optimise.
 WORTH = 4
-# A level with the share s of all states has GROWTH * s ** 3 times as many successors at the end: levels with
-# a third of elr, kraft and replication_large had 16 to 50 times as many, with a quarter 6 to 14, with a sixth
-# 2.5 to 3.  Of the first levels, where shares are large, that is too little to rely on more.
+# If the last level has the share s of all states, the search will have GROWTH * s ** 3 times as many
+# successors: for levels with a third of the states, elr, kraft and replication_large had 16 to 50 times as
+# many, with a quarter 6 to 14, with a sixth 2.5 to 3.  In the first levels, where shares are large, no more
+# than MOST_GROWTH is relied on.
 GROWTH, MOST_GROWTH = 500, 20
 # The whole program of the other process: IR on its standard input, object code on its standard output.
 _PROGRAM = (
@@ -57,7 +58,7 @@ class Optimiser:
         return self._thread.is_alive()
 
     def _run(self) -> None:
-        # The search keeps its kernel where there is no memory for a better one.
+        # The search keeps its kernel if there is no memory for a better one.
         with suppress(MemoryError):
             text = self._text()
             process = self._begun()
@@ -150,7 +151,7 @@ class Tiers:
     def threads(self, workers: int) -> int:
         """The number of worker threads: one core is left to the optimising process.
 
-        A search on all cores would have it wait, and do with slow code what its result is for.
+        A search on all cores would delay that process, and would use slow code meanwhile.
         """
         self._has_begun = False
         is_needed = self._optimiser is not None and self._optimiser.is_working

@@ -2,9 +2,9 @@
 
 States keep the numbers that the search gave them.  A state has 8 bytes (its place, its component), a state
 of the region 4 more (the order in which they were found), and an edge of the region 4; conditions are found
-again where they matter, by expanding the states of components once more.  A behaviour to a state is found
+again where they matter, by expanding the states of components again.  A behaviour to a state is found
 backwards, as in the search.  Of several states the smallest packed one is chosen: numbers depend on how
-workers shared the search, and no answer does.
+workers shared the search, and answers must not.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from specchk.search.liveness.regions import Behaviour, ListedSteps, Look, NoTrut
 from specchk.search.replay import ReplayFailed
 
 MOST_STATES, MOST_EDGES = 1 << 31, (1 << 32) - 1
-FIRST_EDGE = 8  # below are places of other meanings
+FIRST_EDGE = 8  # lower places have other meanings
 
 
 def are_numbered(fair: FairSteps) -> bool:
@@ -58,7 +58,7 @@ class StepsOfSearch:
         self.conditions = Conditions(fair.weak, fair.strong)
         self.is_cut = store.total(Thread.CUTS) + store.total(Thread.OUTSIDE) > 0
         self.predicates = {prop: at for at, prop in enumerate(judged_predicates(fair.program))}
-        self.marks = 0  # a byte of each state: whether something is owed there at the horizon
+        self.marks = 0  # a byte for each state: whether something is owed there at the horizon
         self._look = look
         self._states = store.total(Thread.NEW)
         kernel = load_kernel(RegionSource(roomy, store.layout), is_long=is_long)
@@ -149,7 +149,7 @@ class RegionOfStates:
         self.is_triggered = self.is_owed = self.is_cut = False
         self._rest: tuple[int, int] | None = None
         used = source.store.used
-        # Pages come with their first use: of a small region few, and of edges as many as there are.
+        # Pages are allocated on first use: few for a small region, and as many for edges as there are.
         sizes = {Owing.PLACES: 4 * used, Owing.EDGES: 4 * MOST_EDGES}
         if source.is_cut:
             sizes[Owing.REST_MARKS] = used
@@ -180,7 +180,7 @@ class RegionOfStates:
         if Owing.REST_MARKS in arrays:
             found += 3 * used  # copies of them are joined with those of other regions
         if Owing.INDEX in arrays:
-            # A walk may be so deep that each state of the region has a frame; it may wait, or survive, too.
+            # A walk may be so deep that each state of the region has a frame; each may also wait, or survive.
             reached = sum(end - first for segments in self.depths for _, first, end in segments)
             found += 4 * used + 16 * reached + 4 * block[Owing.MEMBER_COUNT] + 5 * block[Owing.COMPONENTS]
         return found
@@ -201,7 +201,7 @@ class RegionOfStates:
             if depth < len(levels):
                 lanes.of_runs("gather", levels[depth])
             waiting, since = lanes.waiting(since), lanes.queued()
-            # A depth without states is no end as long as a later level may have triggers.
+            # A depth without states is not the end as long as a later level may have triggers.
             if not waiting and depth >= len(levels):
                 break
             self.depths.append(waiting)
@@ -315,7 +315,8 @@ class RegionOfStates:
                 raise MemoryError("more components than their numbers have room for")
             lanes.of_components("judge")
             again = self._add_fair(fair)
-            # What survived the round before is done with; the queues' first part is the region itself.
+            # The states that survived the previous round are finished; the queues' first part is the region
+            # itself.
             for lane, count in enumerate(kept):
                 lanes.blocks[lane][Lane.QUEUED] = count
             if not again:

@@ -43,7 +43,7 @@ def resting(kernel: Loaded, thread: int, words: int, address: int, count: int) -
         start = address + 8 * words * first
         size = min(AT_ONCE, count - first)
         kernel.call["resting"](thread, start, size, places.address)
-        # Read where they are: a level may be most of the memory.
+        # Read in place: a level may be most of the memory.
         data = (ctypes.c_uint64 * (words * size)).from_address(start)
         for place in places.read(1, places[0]):
             yield tuple(data[words * place : words * (place + 1)])

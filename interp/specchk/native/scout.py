@@ -1,8 +1,8 @@
 """Forecasts of a search before it is run, from its first levels and from smaller models of the spec.
 
-The sample is the native engine's own search under a small budget; where that is enough for all of
-it, the forecast is the answer's size.  Smaller models have smaller numbers for constants (or, where
-there are none, for sorts), are searched to their end, and are checked for nothing else.
+The sample is the native engine's own search under a small budget; if that covers all of it, the forecast is
+the actual size.  Smaller models have smaller numbers for constants (or, without constants, for sorts), and
+are searched to their end; only their sizes matter.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def forecast(
 ) -> Forecast:
     """Forecast the size of a search.
 
-    `extrapolate.TooSmall` where a sample tells nothing, `Unsupported` where the engine cannot
-    run the model.
+    `extrapolate.TooSmall` if a sample is too small for a forecast, `Unsupported` if the engine cannot run the
+    model.
     """
     end = time.monotonic() + effort.last_begins
     options = replace(options, optimise_after=0)  # a long search has its rate with optimised code
@@ -101,8 +101,8 @@ def forecast(
         if time.monotonic() > end:
             return None
         try:
-            # A smaller model may have no sense (an empty sort, a constant out of its range): then it is
-            # left out.
+            # A smaller model may make no sense (an empty sort, a constant out of its range): then it is left
+            # out.
             smaller_sample = _sampled(question.program(dials), below)
         except (SpecError, Unsupported):
             return None

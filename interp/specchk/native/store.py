@@ -33,11 +33,13 @@ from specchk.native.machine.slots import LOAD, fast_until, first_slots, grown
 from specchk.native.resting import resting
 
 TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE, Thread.SKIPPED)
-# 4 TiB are reserved and hardly any used: the array never moves, so its address is a constant of every loop.
+# 4 TiB are reserved and hardly any of it is used: the array never moves, so its address is a constant of
+# every loop.
 ADDRESS_SPACE = 1 << 42
-# Small enough that the end of a level finds work for all, large enough that the cursor is not contended.
+# Small enough that all workers have work at the end of a level, large enough that the cursor is not
+# contended.
 PIECE = 512  # states in a piece of work
-# How late a limit, Control-C or progress may be noticed; the workers themselves are not slowed down.
+# The longest delay of a limit, Control-C or progress; the workers themselves are not slowed down by it.
 WAIT_S = 0.05
 
 
@@ -56,13 +58,13 @@ class Worker:
         self.words = layout.words
         self.records = records_of(program)
         self.points = len(program.points)
-        # Room for the coverage twice: that of one state is counted again where it is taken back.
+        # Room for the coverage twice: to take back that of one state, it is counted again.
         self.block = Words(Thread.COUNTS + 2 * self.points)
-        # The kernel requests a pause at MAX_RUNS / 2, but ends its batch first, of at most `room` states;
-        # where every other one is outside of a constraint, each of the rest is a run of its own.
+        # The kernel requests a pause at MAX_RUNS / 2, but ends its batch first, of at most `room` states; if
+        # every other one is outside a constraint, each of the rest is a run of its own.
         self._runs = Words(2 * (MAX_RUNS + room))
         self._records = Words(len(self.records) * record_words(self.words))
-        # Regions get pages when they are used: of the room for a million successors most states touch a few
+        # Regions get pages when they are used: of the room for a million successors, most states use a few
         # lines.
         self._buffers = [Region(8 * room * self.words), Region(8 * room)]
         for word, at in ((Thread.RUN_LIST, self._runs), (Thread.RECORDS, self._records),
@@ -126,7 +128,7 @@ class Store:
         self.layout = layout
         self.kernel = kernel
         if program.ignored:
-            workers = 1  # of states that are one the first is kept: of several workers that would be chance
+            workers = 1  # of equivalent states the first is kept: with several workers that would be chance
         self.control = Words(SharedWord.SIZE)
         self.room = most_successors(program) + BATCH + 1
         self.workers = [Worker(program, layout, self.room) for _ in range(workers)]
@@ -161,8 +163,8 @@ class Store:
         if self.room_for(slots) > self.states.size:
             raise MemoryError("more states than their array has room for")
         if self.table is not None:
-            # Released first: both tables at once would be the peak of the memory, and the states have all
-            # that is in it.
+            # Released first: both tables at once would be the peak of the memory, and the states contain all
+            # that is in the table.
             self.table.release()
         self.table = Region(8 * slots)
         self.slots = slots
@@ -215,7 +217,7 @@ class Store:
         # What was free when the checkpoint was written is lost for good: workers begin with chunks of their
         # own.
         self.holes += without([(0, used)], taken)
-        # Sums are all that counts, so the first worker has them, whatever their number was then.
+        # Only sums count, so the first worker gets them, whatever the number of workers was then.
         for word, value in zip(TOTALS, totals, strict=True):
             self.workers[0].block[word] = value
         for point, count in enumerate(counts):
@@ -277,11 +279,11 @@ class Store:
             self._run("work_alone", self.workers[0])
         else:
             name = "work_shared" if len(self.workers) > 1 else "work_alone"
-            # Those with a piece in hand first: that piece is on no list for another one.
+            # Those with a piece in hand first, since no other worker can take that piece.
             workers = [*active, *(worker for worker in self.workers if worker not in active)]
             futures = [self._pool.submit(self._run, name, w) for w in workers[:threads]]
             wait(futures, looking, self.control)
-        # Each worker moved it past the end once; `unexpanded` and a second call count from it.
+        # Each worker moved the cursor past the end once; `unexpanded` and a second call count from it.
         self.control[SharedWord.CURSOR] = min(
             self.control[SharedWord.CURSOR], self.control[SharedWord.WORK_END]
         )
@@ -368,7 +370,7 @@ def wait(futures: list[Future[None]], looking: Callable[[], bool], control: Word
     except BaseException:
         control[SharedWord.STOP] = 1
         for future in futures:
-            # Nothing may be released, nor a trace be searched, while a worker still writes: the error
+            # While a worker still writes, nothing may be released, and no trace may be searched: the error
             # waits for all.
             future.exception()
         raise

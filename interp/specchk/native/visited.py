@@ -37,7 +37,7 @@ from specchk.native.store import Worker
 # Half of a search's first table: there is one for each partition.
 FIRST_SLOTS = 1 << 13
 FAST_UNTIL = 1 << 23  # slots, 64 MB; there are as many tables as a process has partitions
-PIECE = 1024  # states absorbed between two looks at the room that is left; at most MAX_RUNS
+PIECE = 1024  # states absorbed between two checks of the room that is left; at most MAX_RUNS
 _HEAD = struct.Struct("<4Q2I")
 _SEALED = struct.Struct("<I")
 
@@ -90,7 +90,7 @@ class VisitedSet(ABC):
         """Give their addresses to the kernel."""
         for word, value in (
             (SharedWord.TABLE, table), (SharedWord.MASK, self.slots - 1), (SharedWord.STATES, states),
-            # The kernel's own limit is out of reach; `_make_room` has room for a piece before each call.
+            # The kernel's own limit is never reached: `_make_room` ensures room for a piece before each call.
             (SharedWord.LIMIT, self.slots),
         ):  # fmt: skip
             self._control[word] = value
@@ -205,7 +205,7 @@ class Visited(VisitedSet):
         if crc32c(self._view(0, self.used * self.state_bytes)) != self._check:
             self.levels = self.used = self._check = 0
             self._remap(FIRST_SLOTS)
-        # With somebody at work the table has states that no longer count; it was made anew by `_map`.
+        # If a process was at work, the table has states that no longer count; `_map` has made a new one.
         elif not at_work and self._table_check != table:
             self._remap(slots)
         elif at_work:
@@ -259,7 +259,7 @@ class Visited(VisitedSet):
         old = self._slots.path
         self._remap(slots)
         # A head that still names the old table does no harm: the empty one in its place does not have its
-        # checksum, and is made anew.
+        # checksum, and is rebuilt.
         old.unlink(missing_ok=True)
 
     @property
@@ -271,7 +271,7 @@ class Visited(VisitedSet):
 
     def _read_head(self) -> tuple[int, ...]:
         head = os.pread(self._head, _HEAD.size + _SEALED.size, 0)
-        # A torn, empty or foreign head: as of a set with nothing in it, where somebody was at work.
+        # A torn, empty or foreign head is like that of an empty set with which a process was at work.
         if head != self._with_check(head[: _HEAD.size]):
             return 0, 0, FIRST_SLOTS, 1, 0, 0
         return _HEAD.unpack_from(head)
@@ -283,6 +283,6 @@ class Visited(VisitedSet):
 
     def _with_check(self, head: bytes) -> bytes:
         """A header with its checksum, which also covers its position."""
-        # A head that was copied to another partition would describe other states; so its place is part of
-        # the sum.
+        # A head that was copied to another partition would describe other states; so the checksum covers its
+        # place.
         return head + _SEALED.pack(crc32c(head, crc32c("/".join(self.directory.parts[-2:]).encode())))

@@ -33,10 +33,10 @@ class Asm:
 
     def __init__(self, function: ir.Function) -> None:
         self.function = function
-        # Where it is noted that a set had no room; none in code that makes no set larger.
+        # The word in which it is noted that a set had no room; None in code that makes no set larger.
         self.overflow: ir.Value | None = None
         # Cells are allocated in a block before all others: LLVM makes registers only of an alloca in the
-        # entry block, and one inside a loop would take more of the stack with every turn.
+        # entry block, and one inside a loop would take more of the stack with every iteration.
         self._cells = IRBuilder(function, function.append_block())
         self.b = IRBuilder(function, function.append_block())
         self._start = self.b.block
@@ -112,8 +112,8 @@ class Asm:
             return a & b
         for x, y in ((a, b), (b, a)):
             if isinstance(x, int):
-                # Folding by identities, and not by values alone: a mask of all ones or a shift by zero is
-                # what unrolled layouts mostly give, and what LLVM never sees it need not remove.
+                # Folding by identities, and not by values alone: unrolled layouts mostly give masks of all
+                # ones and shifts by zero, and LLVM need not remove what it never gets.
                 if x == 0:
                     return 0
                 if isinstance(y, ir.Value) and x & mask(y.type.width) == mask(y.type.width):
@@ -141,7 +141,7 @@ class Asm:
             # LLVM's shift by the width or more is poison, from which it may conclude anything about the
             # code around it.
             if by < 0 or by >= (kind if isinstance(a, int) else a.type).width:
-                return 0  # such a shift is only built where control never comes
+                return 0  # such a shift is only built in unreachable code
             if by == 0:
                 return a
             if isinstance(a, int):
@@ -154,11 +154,11 @@ class Asm:
         """A logical right shift: a >> by; within `kind` if `a` is an int and `by` is not."""
         if isinstance(by, int):
             if by < 0:
-                return 0  # only where control never comes
+                return 0  # only in unreachable code
             if by == 0 or isinstance(a, int):
                 return a >> by if isinstance(a, int) else a
             return 0 if by >= a.type.width else self.b.lshr(a, self.val(by, a.type))
-        if isinstance(a, int):  # it has no width of its own: its highest digits may be 0, and be read
+        if isinstance(a, int):  # an int has no width: its highest digits may be 0, and be read
             assert kind is not None, "a constant of unknown width"
             a = self.val(a, kind)
         return self.b.lshr(a, self.val(self.resize(by, a.type)))
@@ -238,7 +238,7 @@ class Asm:
 
     def intrinsic(self, name: str, value: ir.Value) -> ir.Value:
         """`ctpop`, `cttz`, `ctlz` or `bitreverse` of a value."""
-        # The flag: 0 is a value like any other, with as many zeros as it is wide.
+        # The flag: 0 is a valid argument, with as many zeros as its width.
         flags = [ir.ConstantValue(I1, 0)] if name in ("cttz", "ctlz") else []
         return self.b.intrinsic(name, value, *flags)
 
@@ -254,7 +254,7 @@ class Asm:
 
     def table(self, name: str, kind: ir.Type, values: Sequence[int]) -> ir.Value:
         """Constants in memory, as a global array of the module; equal arrays are shared."""
-        # By content, since each loop over a type has the same: LLVM need not read them again.
+        # Named by content, since each loop over a type has the same: LLVM need not read them again.
         name = f"{name}.{sha256(f'{kind} {tuple(values)}'.encode()).hexdigest()[:16]}"
         return self.function.module.table(name, kind, values)
 
@@ -344,7 +344,7 @@ class Asm:
         """Run code if a state is less than another, given the pairs of their words, or if `is_first`."""
         less, done = self.block("less"), self.block("not_less")
         self.leave_if(is_first, less)
-        # Without sign, first word first: the order of the tuples as which Python reads the states.
+        # Unsigned, first word first: the order of the tuples that Python reads.
         for word, known in words:
             self.leave_if(self.below(word, known), less)
             self.leave_if(self.below(known, word), done)

@@ -20,15 +20,16 @@ from specchk.ir.typing import most_items
 from specchk.native.machine.layout import is_sparse, slots_of
 from specchk.search.engine import Unsupported
 
-# Misses in flight while a batch is prepared: with one probe at a time a search took twice as long.
+# Cache misses overlap while a batch is prepared: with one probe at a time a search took twice as long.
 BATCH = 64  # successors between two visits of the table
-# Taking numbers is the one place where all workers write the same word; once for 1024 states is not
-# noticed.
+# Taking numbers is the one place where all workers write the same word; once for 1024 states, it costs
+# nothing.
 CHUNK = 1024  # state numbers that a worker takes at once
 MAX_RUNS = 4096  # runs of new states, at half of which a worker requests to report them
-# 10^12 states, far more than fit any memory; the rest of a slot decides which states are worth a look.
+# 10^12 states, far more than fit any memory; the other bits of a slot decide which states need to be
+# compared.
 INDEX_BITS = 40  # of a table slot; the others are the tag
-# Room for all successors of one state is reserved in every worker: kernels write them without looking at a
+# Room for all successors of one state is reserved in every worker: kernels write them without checking a
 # limit.
 MAX_SUCCESSORS = 1 << 20
 
@@ -39,7 +40,7 @@ class SharedWord(IntEnum):
     TABLE = 0
     MASK = 1
     STATES = 2
-    WORK = 3  # pairs (first state, how many)
+    WORK = 3  # pairs (first state, count)
     WORK_END = 4
     CURSOR = 5  # next pair
     STOP = 6
@@ -90,10 +91,10 @@ class Listing(IntEnum):
     """Words of the block that receives listed steps (`edge_kernel`), and the fill levels of its arrays."""
 
     SOURCES = 0  # names of the states that have steps
-    RUNS = 1  # bytes: of each of them a run of its position among them, as long as it has steps
+    RUNS = 1  # bytes: for each source, a run of its position among them, as long as it has steps
     LABELS = 2
     TARGETS = 3
-    CAPACITY = 4  # steps that make the arrays full; they have room for those of one state more
+    CAPACITY = 4  # steps that make the arrays full; they have room for those of one more state
     FILLED = 5
     DONE = 6  # states that were expanded
     SOURCE_COUNT = 7
@@ -144,7 +145,7 @@ class Lane(IntEnum):
     CONTROL = 0
     THREAD = 1
     REGION = 2
-    TARGETS = 3  # pairs: a successor's number + 1, 0 of a step that is none; and its conditions
+    TARGETS = 3  # pairs: a successor's number + 1, or 0 (`numbered_steps`), and its conditions
     SOURCES = 4  # `SOURCE_WORDS` each: a state, the number of its successors, `TAKEN` and `CUT` so far
     QUEUE = 5  # states of 4 bytes
     QUEUED = 6

@@ -18,9 +18,9 @@ straddles words only if it is wider than one or the fewest words would not suffi
 A *sparse* set is one over more values than its `Room` has bits for.  It has as many slots as the room has
 items; a set with more of them raises `NoRoom`, and the search restarts with larger rooms (`machine.rooms`).
 
-What the native engine has no code for (a set whose items take more than a word, a state over `MAX_WORDS`
-words, a number of more than `MAX_NUMBER_BITS` bits, a range that may be too large to be listed, which here
-is two bounds and never undefined) raises `Unsupported`: the caller reports it and takes the reference
+Whatever the native engine has no code for (a set whose items take more than a word, a state over `MAX_WORDS`
+words, a number of more than `MAX_NUMBER_BITS` bits, a range that may be too large to be listed, since ranges
+here are two bounds and never undefined) raises `Unsupported`: the caller reports it and uses the reference
 engine.
 """
 
@@ -62,8 +62,8 @@ from specchk.search.engine import Unsupported
 
 MAX_WORDS = 64
 WORD = 64
-# Of 64, one for the sign and one so that no difference of two numbers, as of a number and its type's lowest,
-# leaves the word.
+# Of 64 bits, one is for the sign, and one keeps differences of two numbers, as of a number and its type's
+# lowest, within a word.
 MAX_NUMBER_BITS = 62
 
 
@@ -322,8 +322,8 @@ def _fitted(sizes: list[int], words: int) -> list[int] | None:
     free = [[WORD * index, WORD * (index + 1)] for index in range(words)]
     offsets = [0] * len(sizes)
     start = 0
-    # First fit decreasing needs at most 11/9 of the best number of words; where it needs more than the bits
-    # do, `None` reports it, and the variables are put in a row.
+    # First fit decreasing needs at most 11/9 of the best number of words; if it needs more words than the
+    # bits require, `None` reports that, and the variables are put in a row.
     order = sorted(range(len(sizes)), key=lambda slot: (-sizes[slot], slot))
     for slot in order:
         # Wide variables come first in the order, and take the words from the start on.

@@ -1,10 +1,11 @@
 """Streams of plain values and levels, and their packing for Parquet, as instructions.
 
-What is at most a byte is written as bytes, one behind the other, and packed after each slice of rows: a
-slice of all streams stays in the processor's cache.  Wider values are written where they stay.
-The block that Python and the kernel share has for each stream (`Stream`) where its bytes are, how many items
-of these are not packed yet, where packed ones are, and the number of all items.  First come the values of
-each leaf (`machine.shapes`), then the repetition and the definition levels of each number of levels.
+Items of at most a byte are written as bytes, one after the other, and packed after each slice of rows: a
+slice of all streams stays in the processor's cache.  Wider values are written directly to their place.  For
+each stream (`Stream`), the block that Python and the kernel share has the place of its bytes, the number of
+items there that are not packed yet, the place of packed ones, and the number of all items.  The values of
+each leaf (`machine.shapes`) come first, then the repetition and the definition levels, by the number of the
+leaves' `levels`.
 """
 
 from __future__ import annotations
@@ -193,7 +194,7 @@ def emit_packing(module: ir.IRModule) -> None:
 def _emit_pack(module: ir.IRModule) -> None:
     """Emit `pack(bytes, count, width, out)`: pack numbers of at most 8 bits, eight at a time.
 
-    Behind the bytes there are 8 of 0, and behind what is written room for 8.
+    The bytes are followed by 8 of 0, and the output by room for 8.
     """
     asm = Asm.of(module, "pack", [PTR] * 4, ir.VoidType(), internal=False)
     numbers, count_, size_, out_ = asm.function.args

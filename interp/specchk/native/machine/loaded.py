@@ -1,9 +1,9 @@
 """A kernel loaded into this process: C functions, wherever their code comes from.
 
-Code that is simple enough is copied into memory (`placed`).  A process that runs tasks needs no compiler:
-`ObjectCode` has code that is ready (`in_memory`) where the processor is the one that it is for.
+Code that is simple enough is copied into memory (`placed`).  A process that runs tasks needs no compiler: the
+code of an `ObjectCode` can be used at once (`in_memory`) on the processor for which it was compiled.
 
-Not here: making code, and linking what is not that simple (`compiler`), for which LLVM is needed.
+Not here: compiling, and linking code that is not that simple (`compiler`), for which LLVM is needed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Loaded(Struct, frozen=True):
 class ObjectCode(Struct, frozen=True):
     """A compiled kernel of an exchanging engine, and the machine for which it was compiled.
 
-    `image`: the same as code that is placed, for processors of the name; None where that takes a linker.
+    `image`: the same code to be placed in memory, for processors with this name; None if that takes a linker.
     """
 
     code: bytes
@@ -53,7 +53,7 @@ def at_addresses(
         # Such functions run without the interpreter's lock, so workers are threads.
         shape = ctypes.CFUNCTYPE(None, *([ctypes.c_uint64] * count))
         call: Any = shape(addresses[name])
-        call.keeper = keeper  # who has but the function runs code that is there
+        call.keeper = keeper  # so that the code exists as long as the function
         calls[name] = call
     return Loaded(calls, keeper, is_optimised)
 

@@ -1,8 +1,8 @@
 """Files mapped into memory for the kernel, shared by several processes in turn.
 
-Space on the disk is taken before it is used, because a page that finds the disk full would end the
-process.  What a mapping holds after the machine went down is not defined: who keeps something here
-has another copy of it.
+Space on the disk is taken before it is used, because the use of a page for which the disk has no room would
+end the process.  The contents of a mapping are undefined after a failure of the machine: whoever keeps data
+here has another copy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ POPULATE_WRITE = 23  # madvise: pages are there and writable at once; Linux 5.14
 class MappedFile:
     """A file of `size` bytes at `address`; bytes that were never written are 0.
 
-    `OSError` where there is no space for it.
+    `OSError` if there is no space for it.
     """
 
     def __init__(self, path: Path, size: int) -> None:
@@ -53,7 +53,7 @@ def _mapped(file: int, size: int) -> mmap.mmap:
     # New pages are populated for writing, old ones for reading: `MAP_POPULATE` maps a shared file only to
     # be read.
     is_new = _enlarge(file, size)
-    # A file with contents is read whole by its checksum at once, so its pages may as well come in one call.
+    # A file with contents is read whole for its checksum, so its pages may as well be mapped in one call.
     flags = mmap.MAP_SHARED | (0 if is_new else getattr(mmap, "MAP_POPULATE", 0))
     mapped = mmap.mmap(file, size, flags=flags)
     if is_new:

@@ -1,9 +1,9 @@
 """Memory of the kernel: large regions, in huge pages if the system has them.
 
-A region reserves address space and gets pages when they are first used; one that is as large as it can
-ever be never moves, and a smaller one may move when it grows.  It can be moved to a file under the same
-addresses (`spill`), so that the system may write its pages out; disk space is then taken before it is
-used, because a page that finds the disk full would end the process.
+A region reserves address space and gets pages when they are first used; one of maximal size never moves, and
+a smaller one may move when it grows.  It can be moved to a file under the same addresses (`spill`), so that
+the system may write its pages out; disk space is then taken before it is used, because the use of a page for
+which the disk has no room would end the process.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Self
 # Constants of Linux that Python 3.11's `mmap` does not have.
 _NORESERVE, _FIXED, _HUGE_PAGE, _SMALL_PAGES, _PAGE_OUT, _MAY_MOVE = 0x4000, 0x10, 14, 15, 21, 1
 _WRITE_AT_ONCE = 1 << 26
-_FEW_WORDS = 2048  # that are cheaper written than mapped
+_FEW_WORDS = 2048  # cheaper to write than to map
 
 
-@cache  # a library makes a class of functions, and a task of Spark's has hundreds of regions
+@cache  # loading a library makes a class of functions, and a Spark task has hundreds of regions
 def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(None, use_errno=True)
     # Without a type ctypes takes 32 bits of the address.
@@ -55,8 +55,8 @@ class Region:
         # Without NORESERVE a system that does not overcommit refuses 4 TiB at once.
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
         self.address = self._map(None, self.size, flags, -1)
-        # A hint, and no error where it is not taken; nearly every probe is another page, and pages of 2 MB
-        # need 512 times fewer entries of the TLB (half of the time of a hand-written search).
+        # A hint, and no error if the system ignores it; nearly every probe reads another page, and pages of 2
+        # MB need 512 times fewer entries of the TLB (half of the time of a hand-written search).
         self._libc.madvise(self.address, self.size, _HUGE_PAGE)
         self._file: int | None = None
         self.file_bytes = 0
@@ -107,8 +107,7 @@ class Region:
         # Nameless: whatever ends the process, the space is free afterwards.
         file = os.open(directory, os.O_TMPFILE | os.O_RDWR, 0o600)
         try:
-            # Before anything is written: a store to a page of the mapping that finds the disk full would be
-            # a SIGBUS.
+            # Before anything is written: a store to a page of the mapping is a SIGBUS if the disk is full.
             take(file, max(room, used))
             for first in range(0, used, _WRITE_AT_ONCE):
                 write_fully(file, self.view(first, min(_WRITE_AT_ONCE, used - first)))
@@ -170,7 +169,7 @@ def take(file: int, size: int) -> None:
         os.posix_fallocate(file, 0, size)
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
-            # Some file systems cannot; there a full disk is found out later, by the signal.
+            # Some file systems cannot; there, a full disk is detected later, by the signal.
             raise
 
 

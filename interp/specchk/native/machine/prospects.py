@@ -1,7 +1,7 @@
 """Prospects of a program on the native engine: sets stored as lists, types without code, and costs.
 
-Cheap: types are read, nothing is emitted.  So this is about values; that an operator has no code (all subsets
-of a listed set) is known only when a kernel is built, and `run` reports it.
+Cheap: types are read, nothing is emitted.  So this concerns only values; that an operator has no code (all
+subsets of a listed set) is known only when a kernel is built, and `run` reports it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def prospects(program: Program) -> list[Prospect]:
     try:
         for kind, span, subject in _places(roomy):
             for part in (part for part in components(kind) if isinstance(part, Set)):
-                # The sets that a change goes through have other ranges than the variable, and the same items.
+                # Intermediate sets of a change have other ranges than the variable, but the same items.
                 if is_sparse(part) and not any(same_shape(part, known) for known in listed):
                     listed[part] = Prospect(span, f"{subject} {_described(part)}")
             width(kind)

@@ -2,9 +2,9 @@
 
 Sets over few values have a bit for each, whatever they contain.  Others have slots (`native.machine.layout`),
 and how many items they will have is not known before the search.  A walk of a few steps gives a guess
-(`first_room`); where a set needs more, all that was found is dropped, and the search starts again with twice
-as many slots.  Until a state takes too many words: then `layout_of` raises `Unsupported`, as for everything
-without a code.
+(`first_room`); if a set needs more, all findings are dropped, and the search restarts with twice as many
+slots, until a state takes too many words: then `layout_of` raises `Unsupported`, as for everything without a
+code.
 
 The final room depends on the program and on the levels that are searched, not on threads or time: a level is
 whole, or the search ended without an answer, before anything in it counts.
@@ -32,7 +32,7 @@ from specchk.meaning.values import State
 
 FIRST_ROOM = Room.of(16)
 LEAST_SLOTS = 4
-_LEAVES = frozenset((str, int, bool, type(None), Span))  # what many fields have, without a type inside
+_LEAVES = frozenset((str, int, bool, type(None), Span))  # common values of fields that contain no type
 # The same by annotation; most parts of a program have several such fields.
 _LEAF_NAMES = frozenset(("str", "int", "bool", "Span", "str | None", "int | None", "Span | None"))
 STEPS = 24  # of the walk; the reference stepper takes some 0.02 s for them
@@ -40,7 +40,7 @@ STEPS = 24  # of the walk; the reference stepper takes some 0.02 s for them
 
 def with_room(program: Program, room: Room) -> Program:
     """The program with this much room in its sets; unchanged if each set has a bit for each value."""
-    # What is made of two sets may have twice the values of either.
+    # A set made of two sets may have twice the values of either.
     if 2 * _widest(Same(program)) <= min(room.dense, Room().dense):
         return program
     changed: Program = retyped(program, room)
@@ -59,8 +59,8 @@ def first_room(program: Program, functions: Functions | None = None) -> Room:
     most = [_items(state, program) for state in _greedy_walk(program, functions or Functions.of(program))]
     if not most:
         return FIRST_ROOM
-    # Where the last step still made a set larger, twice as many is no more than a guess; elsewhere a quarter
-    # more, for sets that are computed and not stored.
+    # If the last step still made a set larger, twice as many is only a guess; otherwise a quarter more, for
+    # sets that are computed and not stored.
     slots = 2 * most[-1] if len(most) > STEPS and most[-1] > max(most[:-1]) else max(most) * 5 // 4
     return Room.of(max(LEAST_SLOTS, slots))
 

@@ -1,9 +1,9 @@
 """Types as columns of plain values, with definition and repetition levels (Melnik et al., Dremel).
 
-A type becomes a tree of `Shape`s, whose ends are `ColumnLeaf`s.  Of a leaf there is a *value* for each
-time that it is present, and an *entry* for each value and for each absent or empty part in its place:
+A type becomes a tree of `Shape`s, whose ends are `ColumnLeaf`s.  A leaf has a *value* wherever it is present,
+and an *entry* for each value and for each absent or empty part in its place:
 
-    definition level   the optional and repeated parts around the value that are there
+    definition level   the optional and repeated parts around the value that are present
     repetition level   the innermost repeated part of which this is a further item
 
     { a: none }  definition 1      [ [1, 2], [3] ]  repetition 0 2 1
@@ -11,7 +11,7 @@ time that it is present, and an *entry* for each value and for each absent or em
 | type | part |
 |---|---|
 | any, but for the keys of maps | optional |
-| T? | T, which is not there; an option of an option has a part of its own |
+| T? | T, absent for `none`; an option of an option has a part of its own |
 | record | its fields; without fields a bool |
 | union | `tag` and the variants with fields; without such its name |
 | map, set, seq, bag | repeated |
@@ -38,8 +38,8 @@ Domain = Bool | Int | tuple[str, ...]
 class ColumnLeaf(Struct, frozen=True):
     """A column of plain values.
 
-    `levels` numbers the entries that it shares with others; `FIXED`: it has as many values in each state, and
-    then `pattern` has their repetition levels.  `most`: entries of one state.
+    `levels` numbers the entries that it shares with others; `FIXED`: every state has the same number of
+    values, and `pattern` has their repetition levels.  `most`: entries of one state.
     """
 
     index: int
@@ -84,7 +84,7 @@ def _few(kind: Int) -> bool:
 
 
 def is_short(kind: Int) -> bool:
-    """Whether all values have 32 bits."""
+    """Whether all values fit 32 bits."""
     return kind.low >= -(1 << 31) and kind.high < 1 << 31
 
 

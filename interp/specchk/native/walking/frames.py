@@ -1,7 +1,7 @@
 """The memory shared by Python and the kernel of random walks: blocks of 64-bit words, by position.
 
 `WalkControl` is one block for all workers, `WalkThread` one for each, with the coverage counts behind its
-fixed words.  Words that the code of actions and properties uses are where a search has them.
+fixed words.  Words that the code of actions and properties uses have the same places as in a search.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class WalkThread(IntEnum):
     QUOTA = 6  # new states after which it requests a larger table
     LONGEST = 7
     PATH = 8  # where the states of a walk are written; 0: nowhere
-    ACTIONS = 9  # of each how often it was taken; 0, and for each the number of successors up to its last
+    ACTIONS = 9  # for each, how often it was taken; 0, and for each the number of successors up to its last
     HERE = 10  # the present state
     SUCCESSORS = 11
     FAILED = 12  # whether a property failed in its walk

@@ -3,7 +3,7 @@
     draw(seed, walk, number) = mix(mix(mix(seed) + walk) + (number + 1) * GOLDEN)
 
 A random number is a function of the seed, the number of its walk and its own number (SplitMix64 of Steele,
-Lea and Flood, with a stream for each walk), so that a walk is the same whoever takes it and whenever.  A
+Lea and Flood, with a stream for each walk), so a walk is the same, whichever worker takes it and when.  A
 choice among n is the upper half of the product of n and a draw (Lemire): the chances of two choices differ
 by at most 2^-64.
 
@@ -314,5 +314,5 @@ class Walk:
     def _leave_if_stopped(self) -> None:
         asm = self.asm
         asm.leave_if(self.kernel.is_stopped(asm, self.control), self.out)
-        # Where a set had no room the state is not the one that the spec has, and nothing after it counts.
+        # If a set had no room, the state is not the one that the spec has, and nothing after it counts.
         asm.leave_if(asm.cmp("!=", self._word(WalkThread.OVERFLOW), 0), self.out)

@@ -1,7 +1,7 @@
 """The memory of random walks: workers' blocks, results of a round's walks, and the states seen.
 
 Distinct states are counted in a table of their hashes, up to `COUNTED` of them: a simulation may run for
-days, and its memory must not grow all the while.  Two states that share a hash of 64 bits are counted once;
+days, and its memory must not keep growing.  Two states that share a hash of 64 bits are counted once;
 in a full table the probability that any two do is below 2^-19.
 """
 
@@ -159,7 +159,7 @@ class WalkMemory:
     def path(self, walk: int, steps: int) -> list[State]:
         """The states of a walk up to a step, found by repeating the walk."""
         words = self.layout.words
-        # By a worker and a control block of their own, so that the counts of the walks stay as they are.
+        # With a worker and a control block of its own, so that the counts of the walks do not change.
         control, guide = Words(WalkControl.SIZE), self._guide
         control.fill(list(self.control.read(0, WalkControl.SIZE)))
         ends, states = Words(words + 1), Region(8 * words * (steps + 1))

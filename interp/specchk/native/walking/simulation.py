@@ -1,14 +1,15 @@
 """Random simulation by compiled code: the walks of `explore.simulate`, with its own random numbers.
 
-Walks have numbers, and their numbers decide them (`kernel`).  They are taken in rounds, each twice as long as
-the one before up to a limit.  A round is always finished, and its findings are read after it: so a seed
-has one outcome on any number of workers, unless time, memory or Control-C ends a round.  Of several
-violations that of the smallest number is reported, after the meaning of the spec took the same way
+Walks are numbered, and their numbers decide them (`kernel`).  They are taken in rounds, each twice as long as
+the one before up to a limit.  A round is always finished, and its findings are read after it: so a seed has
+one outcome on any number of workers, unless time, memory or Control-C ends a round.  Of several violations
+that of the smallest number is reported, after the reference stepper has taken the same path
 (`explore.simulate.follow`).
 
-A guided walk chooses an action by its weight among those that are enabled, then one of its steps.  The
-weight is large where the rounds before had few steps by the action.  Which errors such walks find sooner, and
-which later, is not known before (`bench/engines/simulate.py --errors`), so every second walk remains uniform.
+A guided walk chooses an action by its weight among those that are enabled, then one of its steps.  The weight
+is large if the previous rounds had few steps of the action.  It is not known beforehand which errors such
+walks find sooner, and which later (`bench/engines/simulate.py --errors`), so every second walk remains
+uniform.
 """
 
 from __future__ import annotations
@@ -227,7 +228,7 @@ class _Run:
                     raise
                 self._note_unconfirmed("a witness", [failed])
             except _Unfinished as unfinished:
-                # A violation that was confirmed stands, and a witness may be missing beside it.
+                # A confirmed violation is reported, although a witness may be missing beside it.
                 self.stopped = Inconclusive(str(unfinished), budget=True)
             if self.violation is not None:
                 return
@@ -240,12 +241,13 @@ class _Run:
 
     def _round(self, memory: WalkMemory) -> None:
         while not memory.is_round_done and self.stopped is None:
-            # Limits of states only between rounds: they would end a round where its workers happen to be.
+            # Limits of states only between rounds: they would end a round at a point that depends on its
+            # workers.
             memory.work(lambda: self._look(0) or self._has_better_code)
             if memory.total(WalkThread.OVERFLOW):
                 raise NoRoom("a set of these walks")
             if self.optimiser is not None and self._has_better_code:
-                # No worker runs now, and all that a walk is made of is in memory.
+                # No worker runs now, and the state of every walk is in memory.
                 assert self.optimiser.code is not None
                 memory.kernel = self.source.linked(self.optimiser.code)
                 self._stop_optimising()
@@ -353,7 +355,7 @@ class _Run:
                 if self.on_progress is not None:
                     self._progress(memory, self.on_progress, f"confirming walk {walk + 1}: {taken}")
                 if (limit := self.meter.exceeded(0)) is not None:
-                    # No violation yet: the rule is that the reference stepper takes every trace first.
+                    # Not a violation yet: by rule, the reference stepper takes every trace first.
                     more = "a larger limit and the same --seed confirm it"
                     reason = f"{limit} before {finding} in walk {walk + 1} was confirmed"
                     raise _Unfinished(f"{reason}: {taken}; {more}")
