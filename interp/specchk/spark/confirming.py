@@ -53,7 +53,7 @@ def _sampled(host: Host, levels: Sequence[int]) -> Iterator[tuple[int, ...]]:
     ends, many = list(accumulate(levels)), host.parcel.partitions
     for number in sampled([(0, ends[-1])]):
         with host.slices.open(bisect_right(ends, number), number % many) as opened:
-            # A partition may have none of a small level.
+            # A partition may have no states of a small level.
             data, count = next(opened.blocks(), (b"", 0))
             if count:
                 size = 8 * host.layout.words

@@ -2,9 +2,9 @@
 
 The native engine explores the small levels here.  Before it would expand a level of `handover`
 states it hands over: from then on levels are made by Spark jobs (`stages`), and the driver only counts,
-explains and decides.  Verdict, counts, coverage and counterexamples are the native engine's, on any
-number of partitions and executors: a level is a set of states, whoever found them first, and what is
-reported of it is the smallest.
+explains and decides.  Verdict, counts, coverage and counterexamples are the native engine's, on any number of
+partitions and executors: a level is a set of states, whoever found them first, and the smallest finding is
+reported.
 
 What is kept for good is in the ledger (`ledger`); the driver can be lost at any time.
 
@@ -56,14 +56,14 @@ from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice,
 from specchk.spark.states.tables import TableCount
 from specchk.spark.tasks import precede, preceding
 
-HANDOVER = 500_000  # states; in the time that these take the native engine Spark has hardly begun a level
+HANDOVER = 500_000  # states; the native engine expands these in the time that Spark takes to begin a level
 SMALL_LEVEL = 200_000  # states; the driver looks for predecessors among so few itself
 
 
 class SparkOptions(Options, frozen=True):
     """The options of a search on Spark.
 
-    `master`, `settings`: of the session, where one has to be made.  `partitions` 0: one for each core of
+    `master`, `settings`: of the session, if one has to be made.  `partitions` 0: one for each core of
     the executors.  `ledger`: a path or URI that driver and executors share; None is a directory for
     this run only.  `scratch`: where executors keep their tables, and tasks on one machine what they
     send.  `shuffle`: let Spark's shuffle move the states on one machine, too.
@@ -84,7 +84,7 @@ def search(
 ) -> Outcome:
     """Search a program on Spark.
 
-    `Unsupported` where only the reference engine can, `SpecError` where variables are ignored, `Unavailable`
+    `Unsupported` if only the reference engine can, `SpecError` if variables are ignored, `Unavailable`
     without Spark, `Unusable` for a ledger that cannot be taken up, or that another search has.
     """
     refuse(program)
@@ -182,8 +182,8 @@ class SparkEngine(Engine[int]):
             handed = ledger.handed_of(small, self.identity, uuid.uuid4().hex[:12], partitions)
             self._ship(handed)
             try:
-                # Slices first.  `ledger.json` makes the run one that can be resumed, so all levels have to be
-                # there before it.
+                # Slices first.  With `ledger.json` the run can be resumed, so all levels must be there before
+                # it.
                 ledger.hand_over(small, host_of(self.packed).kernel, self._slices, partitions)
                 ledger.write_handed(self.storage, handed)
             except Unwritable as error:
@@ -272,7 +272,7 @@ class SparkEngine(Engine[int]):
                     size = self._count(made.slices)
                     self._report(made.slices, size, made.seconds)
                     self.is_exhausted = not size
-                    # Not for the empty level at the end: what is complete has not run out of anything.
+                    # Not for the empty level at the end: a complete search has not used up its budget.
                     if size:
                         self.shown.level([*self.search.levels, size], self.search.meter.seconds)
                         self.search.look(states + size, self.tally.generated, size)
@@ -309,7 +309,7 @@ class SparkEngine(Engine[int]):
         host = host_of(self.packed)
         for noted in confirmed(host, depth - 1, tally.found, self.explain.ends, self.findings):
             self._note(noted, depth)
-        # Counts alone: what was found is noted above, with its level.
+        # Counts alone: findings were noted above, with their level.
         self.tally += SliceTally(tally.generated, tally.cuts, tally.counts)
         self.outside += sum(about.outside for about in slices)
         return sum(about.inside for about in slices)

@@ -1,8 +1,8 @@
 """The export of a search on Spark: executors convert the ledger's slices to parts of tables.
 
-A partition's states and steps are one task.  A step's end is named by its hash, so that no task needs the
-table of another.  As the hash decides the partition, too, states of equal names would be in one task, which
-compares them.
+The states and steps of a partition are one task.  A step's end is named by its hash, so that no task needs
+another one's table.  The hash also determines the partition, so states with equal names would be in one task,
+which compares them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Homes: the executor that has a partition's table, and the lots of partitions taken by tasks.
 
-A table is in files of one executor.  A task that runs elsewhere has to read all levels before from slices,
-and leaves a second table there: without homes two executors have twice all states between them, four have
-3.6 times, and machines add no room.  So a partition has an executor as its home, and its tasks go there
-(`moving`).  It moves only where executors were lost or added, and then as few partitions as possible do.
+A table is in files of one executor.  A task that runs elsewhere has to read all earlier levels from slices,
+and leaves a second table there: without homes two executors have twice all states between them, four have 3.6
+times, and machines add no room.  So each partition has an executor as its home, where its tasks run
+(`moving`).  Partitions move only if executors were lost or added, and then as few as possible.
 
 A task costs tens of milliseconds whatever it does, nearly all of them Spark's.  So while levels and tables
 are small, a task takes several partitions with the same home, a *lot*.
@@ -27,7 +27,7 @@ WORK = 100_000  # states to expand that are worth a task of their own
 TABLES = 1 << 25  # bytes of tables that a task may have open, if there are several
 MOST = 64  # partitions in a lot: each has three files open
 SLOT_BYTES = 20  # of a table, for each state: 8 at a load that is between LOAD / 4 and LOAD
-LOOKS = 3  # at the executors that fail in a row, after which no more are taken
+LOOKS = 3  # failed look-ups of the executors in a row, after which there are no more
 NO_HOMES = "tables have no homes, and are rebuilt where Spark moves a task: it does not name its executors"
 
 
@@ -94,8 +94,8 @@ class Homes:
         try:
             self._seen, self._failed = executors(self._context), 0
         except (Py4JError, AttributeError, TypeError):
-            # A list that changes while it is read is read again at the next look.  No gateway, or one of
-            # another Spark, never has one.
+            # A list that changes while it is read is read again at the next look-up.  Without a gateway, or
+            # with one of another Spark, there is never a list.
             self._failed += 1
             if self._failed == LOOKS:
                 self.is_known, self._seen = False, []
@@ -105,7 +105,7 @@ class Homes:
 def executors(context: SparkContext) -> list[Executor]:
     """The available executors, in order."""
     scheduler: Any = context._jsc.sc()
-    # What the monitoring API has: `getExecutorInfos`, which Python has too, does not name them.
+    # From the monitoring API: `getExecutorInfos`, which Python has too, does not name executors.
     summaries = scheduler.statusStore().executorList(True).iterator()
     found = []
     while summaries.hasNext():
@@ -129,7 +129,8 @@ def dealt(homes: Sequence[Executor | None], alive: Sequence[Executor]) -> tuple[
         return (None,) * len(homes)
     share, more = divmod(len(homes), len(alive))
     kept = {executor: [n for n, home in enumerate(homes) if home == executor] for executor in alive}
-    # The executors with most keep one more, where shares cannot be equal: so as few partitions move as can.
+    # If shares cannot be equal, the executors with most partitions keep one more, so that as few as possible
+    # move.
     most = sorted(alive, key=lambda executor: -len(kept[executor]))
     room = {executor: share + (place < more) for place, executor in enumerate(most)}
     found: list[Executor | None] = [None] * len(homes)

@@ -1,9 +1,9 @@
 """Jobs of many pieces on executors: files are sent along, and free executors take pieces.
 
     driver     a zip file of the files, a broadcast of `start`, one task for each piece
-    executor   once in a process: start(where the files were unpacked) gives what does pieces
+    executor   once in a process: start(where the files were unpacked) gives the function for pieces
 
-`start` and the pieces are values of other rooms, which are known here only as such.  Results come back
+`start` and the pieces are values of other rooms, which are opaque here.  Results come back
 packed, in the order of the pieces.  A piece's exception is raised in the driver as it was, with the
 executor's traceback as its cause; a piece that Spark gave up on, after its retries, is `Failed`.
 
@@ -150,7 +150,7 @@ def came(number: int, run: Callable[[], Any]) -> PieceResult:
 def _sendable(error: Exception) -> Exception:
     """An exception that can be sent: itself, or one with its text."""
     try:
-        # Packing is not enough: an exception whose `__init__` wants more arguments fails only when it is
+        # Packing is not enough: an exception whose `__init__` needs more arguments fails only when it is
         # opened.
         pickle.loads(pickle.dumps(error))  # noqa: S301 - packed in this line
     except Exception:  # a user's exception may refuse in any way

@@ -1,12 +1,12 @@
 """The ledger: the permanent part of a search, with which it continues after the loss of the driver.
 
-    claim                      whose the ledger is while a driver runs (`native.claims`)
-    ledger.json                sealed: what it is a search of, and what was known when Spark took over
+    claim                      the driver that has the ledger while it runs (`native.claims`)
+    ledger.json                sealed: the identity of the search, and its state when Spark took over
     run-X/00017/00003.slice    states of level 17 that belong to partition 3 (`slices`)
 
-`ledger.json` is written when all levels up to the first frontier of Spark are there.  From then on a
-level is done when all its slices are there; nothing else has to be remembered.  Each run has a folder of its
-own, so that what one left that ended before its `ledger.json` is nobody's; the next one removes it.
+`ledger.json` is written once all levels up to Spark's first frontier are there.  From then on, a level is
+done once all its slices are there; nothing else is recorded.  Each run has a folder of its own, so that the
+folder of a run that ended before its `ledger.json` belongs to no search; the next run removes it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _AGAIN = "start a new search in another place"
 class Handed(Struct, frozen=True):
     """A search as taken over by Spark; the last of its levels is to be expanded."""
 
-    identity: Identity  # what it is a search of
+    identity: Identity  # of the search
     run: str
     partitions: int
     sizes: list[int]
     outside: int
     initial: int
     tally: SliceTally
-    noted: list[tuple[NotedState, int]]  # what was found, with the number of levels then
+    noted: list[tuple[NotedState, int]]  # findings, with the number of levels then
     seconds: float
 
 
@@ -65,7 +65,7 @@ def make_ready(storage: Storage) -> None:
     try:
         if storage.exists(_NAME):
             raise Unusable("the ledger already has a search: use --resume, or choose another place")
-        # Without a `ledger.json` no run can be taken up, so what earlier ones left is only in the way.
+        # Without a `ledger.json` no run can be resumed, so leftovers of earlier ones are only in the way.
         for folder in storage.folders():
             if folder.startswith(folder_of("")):
                 storage.remove(folder)
@@ -101,8 +101,8 @@ def look_through(slices: Slices, handed: Handed) -> None:
     """Check that all levels handed over are there; `SpoiledSlice` if one is not."""
     for level, size in enumerate(handed.sizes):
         made = slices.level(level, handed.partitions)
-        # A lost file of an early level would otherwise be noticed only by a table that is built anew, or by
-        # a trace, perhaps hours later.
+        # A lost file of an early level would otherwise be detected only when a table is rebuilt or a trace is
+        # found, perhaps hours later.
         if made is None or sum(about.inside for about in made) != size:
             place = slices.storage.name_of(folder_of(slices.run))
             raise SpoiledSlice(f"{place} does not have the {size} states of level {level + 1}: {_AGAIN}")
@@ -133,8 +133,8 @@ def hand_over(native: NativeEngine, kernel: Loaded, slices: Slices, partitions: 
 
     try:
         for number, runs in enumerate(native.levels):
-            # States outside of the constraints are in no level, but belong into the visited sets, which
-            # keep them from being checked and counted again.  Any level will do, so the last one has them.
+            # States outside the constraints are in no level, but belong in the visited sets, which keep them
+            # from being checked and counted again.  Any level will do, so the last one has them.
             outside = dealt(_outside(native) if number == last else [])
             for partition, (inner, outer) in enumerate(zip(dealt(runs), outside, strict=True)):
                 about = Slice(number, partition, states(inner), states(outer))

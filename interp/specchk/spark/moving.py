@@ -1,7 +1,7 @@
 """Rows moved by Spark's shuffle to tasks that run at their homes.
 
 PySpark's own `partitionBy` pickles rows and gathers up to a thousand of them, blocks of half a megabyte here,
-before it hands one on.  `moved` is the same without: each row is bytes, after the number of its target.
+before it hands one on.  `moved` does the same without: each row is bytes, after the number of its target.
 
 Spark runs a task where its data are cached, or where an RDD prefers; a shuffle has no preference for an
 executor.  The one public way to put rows and a preference together is a Cartesian product:
@@ -35,7 +35,8 @@ def moved(rows: RDD[bytes], places: Sequence[str]) -> RDD[bytes]:
 
 def numbered(context: Any, places: Sequence[str]) -> RDD[int]:
     """One element for each task, at its place."""
-    # A list: the elements of a range are made by Python, in another worker for each task, which is a new one.
+    # A list: a range's elements are made by Python, in another worker for each task, which would be a new
+    # one.
     numbers: Any = context.parallelize([*range(len(places))], len(places))
     return RDD(_placed(context, numbers._jrdd, places), context, numbers._jrdd_deserializer)
 

@@ -5,13 +5,13 @@ and each task opens its partition's table.  Where all tasks are on one machine a
 each, one barrier stage makes all levels instead, with the tables in the tasks' memory:
 
     SOURCE/LEVEL    the successors of a partition's slice, and who gets which (`Sent`)
-    wanted          is there as long as the driver wants more levels
+    wanted          exists as long as the driver wants more levels
     SOURCE.ended    a partition's task has found nothing new
-    refusal         why a task can make no more, whoever tries: a slice is damaged, or the ledger is full
+    refusal         the reason why no task can continue: a slice is damaged, or the ledger is full
 
-The files are in a folder that the driver made for this job.  One is whole or not there, and a task waits
-for what others send by waiting for their files.  Spark ends all tasks of a barrier stage when one of
-them fails, also those that wait; the driver then begins again after the last level that is whole.
+The files are in a folder that the driver has made for this job.  A file is whole or does not exist, and a
+task waits for what others send by waiting for their files.  Spark ends all tasks of a barrier stage if one of
+them fails, even those that wait; the driver then restarts after the last complete level.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from specchk.spark.parcel import Host, worker_host
 from specchk.spark.states.slices import BrokenSlice, SliceTally, SpoiledSlice, ended, read_end
 from specchk.spark.tasks import absorbed, opened, successors, tally_from
 
-SHARE = 2  # of the memory that is free the part that all tables may have; what is larger is in files
-FIRST_PAUSE, LONGEST_PAUSE = 0.0002, 0.005  # seconds between two looks for a file
+SHARE = 2  # all tables have one part in this many of the free memory; larger ones are in files
+FIRST_PAUSE, LONGEST_PAUSE = 0.0002, 0.005  # seconds between two checks for a file
 
 
 class Stopped(Exception):
@@ -76,9 +76,9 @@ class Maker:
     def __init__(self, host: Host, partition: int, folder: Path) -> None:
         self.host, self.partition = host, partition
         self._folder = folder
-        # Spark's daemon: when it has ended a task has another parent, and nothing would end it.
+        # Spark's daemon: once it has ended, a task has another parent, and nothing would end the task.
         self._parent = os.getppid()
-        # Shared out beforehand: tasks do not see how much memory the others take.
+        # Divided beforehand: tasks do not know how much memory the others take.
         self._room = free_bytes() // SHARE // host.parcel.partitions
         self._visited: VisitedSet | None = None
 
@@ -86,7 +86,7 @@ class Maker:
         """Compute levels until there are no new states or the driver stops; returns the last one computed."""
         try:
             while True:
-                self._forget(level - 2)  # whoever sent from the level before has all that came from this one
+                self._forget(level - 2)  # all that sent from the level before have read this
                 with ExitStack() as files:
                     self._send(level)
                     # Opened before anything is absorbed, so that every sender's file is known to be whole.
@@ -119,7 +119,7 @@ class Maker:
         path = self._place(self.partition, level)
         path.parent.mkdir(exist_ok=True)
         draft = path.with_suffix(".draft")
-        # `x`: a draft that is there already would be another task's for the same partition.
+        # `x`: an existing draft would be another task's for the same partition.
         with naming(draft), draft.open("xb", buffering=0) as file:
             write_fully(file.fileno(), ended(to_builtins(self._expanded(level, file))))
         # Others wait for this name: renamed, it is whole from the first moment.  Nothing is synced, for the
@@ -150,13 +150,13 @@ class Maker:
         """The file sent by a task, as soon as it exists; `BrokenSlice` if it existed, and is lost."""
         path, pause = self._place(source, level), FIRST_PAUSE
         while True:
-            is_past = self._is_past(level, source)  # asked first: what it sent before it went on is there
+            is_past = self._is_past(level, source)  # checked first: all that it sent before is then there
             try:
                 return path.open("rb", buffering=0)
             except FileNotFoundError:
                 if is_past:
                     raise BrokenSlice(f"{path} is lost") from None
-                if os.getppid() != self._parent:  # Spark is gone, and so are those that would send
+                if os.getppid() != self._parent:  # Spark has ended, and so have the senders
                     raise BrokenSlice(f"partition {source} sends no data: Spark's process ended") from None
             self.look()
             time.sleep(pause)
@@ -173,7 +173,7 @@ class Maker:
 
     def _absorb(self, level: int, came: Arrivals) -> None:
         """Write the slice of a level, unless it exists; with tables in files if memory is insufficient."""
-        # After a failed job: some partitions had made this level's slice, others not.  Those that had
+        # After a failed job, some partitions may have this level's slice, and others not.  Those that have it
         # expand it, and do not make it again.
         if self.host.slices.done(level, self.partition) is not None:
             return
@@ -241,7 +241,7 @@ def sent_of(file: BinaryIO, source: int, level: int) -> Sent:
 
 def refuse(folder: Path, error: SpoiledSlice | Unwritable) -> None:
     """Leave a record for the driver, and stop all other tasks; if that fails, so does the task."""
-    # Before `wanted` goes: a driver that sees the tasks stop must find the reason there.
+    # Before `wanted` is removed: a driver that sees the tasks stop must find the reason there.
     kept.replace(folder / "refusal", f"{type(error).__name__} {error}".encode())
     wanted_file(folder).unlink(missing_ok=True)
 

@@ -102,7 +102,7 @@ def host_of(packed: bytes) -> Host:
 
 def _linked(parcel: Parcel, layout: StateLayout) -> Loaded:
     """The kernel, linked by LLVM."""
-    # By name: LLVM has 45 MB, which a worker on a processor like the driver's needs for nothing.
+    # By name: LLVM takes 45 MB, which a worker on a processor like the driver's does not need.
     compiler = import_module("specchk.native.compiler")
     kernel: Loaded = compiler.load_exchange(parcel.program, layout, parcel.renamings, parcel.code)
     return kernel
@@ -113,7 +113,7 @@ def _scratch(parcel: Parcel) -> Path:
     # Where a cluster's administrator wants large files; the system's temporary directory may be memory.
     local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     base = Path(parcel.scratch or local or tempfile.gettempdir())
-    # The user's own and the run's own: a directory that others share may have tables of other searches.
+    # With the user's number and the run's name: a shared directory may have tables of other searches.
     return base / f"specchk-{os.getuid()}-{parcel.run}-{_boot()}"
 
 

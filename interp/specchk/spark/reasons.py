@@ -38,9 +38,9 @@ NO_JAVA = (
     "Spark needs Java 17 or later: install it (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME"
 )
 LEAST_MEMORY = 450  # MiB; below that Spark refuses to start (its `UnifiedMemoryManager`)
-# The same of a driver with the collector of `session`, which leaves a survivor space out of its memory.
+# The same for a driver with the garbage collector of `session`, which does not count a survivor space.
 LEAST_OF_LOCAL_DRIVER = 465
-CONNECT_S = 5.0  # seconds for a connection to a master, which then has more to do than to accept it
+CONNECT_S = 5.0  # seconds in which a master must accept a connection
 _SIZE = re.compile(r"(\d+)([bkmgtp]?)b?", re.IGNORECASE)
 _UNITS = "bkmgtp"
 _MASTERS = re.compile(r"local(\[.*\])?|local-cluster\[.*\]|yarn|(spark|k8s)://.+")
@@ -68,7 +68,7 @@ def has_java() -> bool:
 def see_that_java_starts() -> None:
     """Raise `Unavailable` without Java, or if JAVA_HOME does not contain it."""
     home = os.environ.get("JAVA_HOME")
-    # Spark takes JAVA_HOME, and not the path, where both are there.
+    # Spark prefers JAVA_HOME to the path.
     if home and shutil.which(str(Path(home, "bin", "java"))) is None:
         raise Unavailable(f"JAVA_HOME is {home}, without a program bin/java: correct it, or unset it")
     if not has_java():
@@ -160,7 +160,7 @@ def given_up(error: Exception, level: int) -> Inconclusive:
 
 
 def _cause(error: Exception) -> str:
-    with suppress(*SPARK_FAILED):  # the text of an error of Java's comes from Java, which may be gone
+    with suppress(*SPARK_FAILED):  # the text of a Java error comes from Java, which may have ended
         if not isinstance(error, ConnectionError):
             return root_cause(str(error))
     return "its process ended"
@@ -182,12 +182,13 @@ def ended_by(error: SpoiledSlice | Unwritable | Crowded) -> Inconclusive:
 def root_cause(text: str) -> str:
     """The line that gives the cause of an error with Java and Python traces: the last one.
 
-    What the ledger's own files are blamed for goes first: tasks that wait for others fail after that.
+    Errors of the ledger's own files take precedence: tasks that wait for others fail after these.
     """
     lines = [line.strip() for line in text.splitlines()]
     ledger = [line for line in lines if line.startswith(_OF_THE_LEDGER)]
     told = [line for line in lines if re.search("Error|Exception", line) and not line.startswith("at ")]
-    # The innermost cause of a program that does not start is a number of the system's, without its name.
+    # If a program does not start, the innermost cause is an error number of the system, without the program's
+    # name.
     program = [line for line in told if "Cannot run program" in line]
     # The last line of a trace is the innermost cause, in Python as in Java's "Caused by".
     return (ledger or program or told or [text])[-1]

@@ -1,8 +1,7 @@
 """A Spark session for a search: existing or new, with workers that have this version of the package.
 
-A session that is there already (a notebook's, `spark-submit`'s) is used and left running.  Else one
-is made for `master`.  Workers on other machines get the package as a zip file; its libraries have
-to be there.
+An existing session (a notebook's, `spark-submit`'s) is used and left running.  Otherwise one is made for
+`master`.  Workers on other machines get the package as a zip file; its libraries must be installed there.
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ _SETTINGS = (
     ("spark.python.unix.domain.socket.enabled", "true"),
     ("spark.shuffle.compress", "false"),  # packed states hardly shrink, and the network is not the limit
     ("spark.shuffle.spill.compress", "false"),
-    # Else a task makes a file for each partition, and Java took 40 of 70 ms for those of 16.
+    # Otherwise a task makes a file for each partition, and Java took 40 of 70 ms for those of 16.
     ("spark.shuffle.sort.bypassMergeThreshold", "1"),
     ("spark.rdd.compress", "false"),
     ("spark.broadcast.compress", "false"),
-    # Tasks wait for the executor that has their tables, since another one would have to make them again; a
-    # lost one is not waited for (`stages.Watch`).
+    # Tasks wait for the executor that has their tables, since another one would have to rebuild them; a lost
+    # one is not waited for (`stages.Watch`).
     ("spark.locality.wait", "60s"),
     # An executor that lost a task is as good as any other: retries find what the ledger has.
     ("spark.excludeOnFailure.enabled", "false"),
@@ -71,14 +70,15 @@ _SETTINGS = (
 def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkContext]:
     """A context whose workers have this package; `Unavailable` if there is none."""
     see_that_java_starts()
-    # Somebody's own session (a notebook's) must be there after the search.
+    # A user's own session (a notebook's) must remain after the search.
     existing = SparkContext._active_spark_context is not None
     with _interrupt_later() as interrupted:
         context = _made(master, settings)
     try:
         if interrupted.is_set():
             raise KeyboardInterrupt
-        # Executors that join later fetch the package, too; somebody's own session has some after the search.
+        # Executors that join later fetch the package, too; a user's own session may get some after the
+        # search.
         _prepare(context, Path(lasting_folder()))
         yield context
     finally:
@@ -101,7 +101,7 @@ def _interrupt_later() -> Iterator[Event]:
             raise KeyboardInterrupt
         interrupted.set()
 
-    if current_thread() is not main_thread():  # which alone has signals
+    if current_thread() is not main_thread():  # the only one that has signals
         yield interrupted
         return
     before = signal.signal(signal.SIGINT, note)
@@ -131,7 +131,7 @@ def local_session(master: str | None, settings: dict[str, str]) -> Iterator[Spar
     """A session on this machine; `Unusable` if its executors are elsewhere, at once if that is known."""
     needed = Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
     if master and not _is_local(master) and not is_submitted():
-        # Before a session, which takes seconds; a master that does not answer has a sentence of its own.
+        # Before a session, which takes seconds; a master that does not answer has a message of its own.
         see_that_it_is_not_connect(master, settings)
         see_that_settings_fit(master, settings)
         raise needed
@@ -152,7 +152,7 @@ def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
         if chosen.startswith("local"):
             # Without it workers would be the first `python3` of the path, not the one of this environment.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            # Else Spark resolves the machine's name, which may be slow, or wrong behind a VPN.
+            # Otherwise Spark resolves the machine's name, which may be slow, or wrong behind a VPN.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             conf.set("spark.driver.host", "127.0.0.1")
             if _is_same_python():
@@ -249,8 +249,8 @@ class ShownProgress(Struct):
     """A search shown in Spark's own UI and REST API: descriptions of its jobs, and its progress.
 
     On one machine all levels are one job, whose description Spark keeps as it was at the start; and
-    accumulators of Python are not shown.  So progress is a job of its own, without a task and at once
-    complete, whose description is the line; one in `SHOWN_EVERY_S` at most, and one at the end.
+    accumulators of Python are not shown.  So progress is shown by jobs without tasks, which are complete at
+    once, and have the line as their description; one in `SHOWN_EVERY_S` at most, and one at the end.
     `group`: of the jobs, by which they are cancelled.
     """
 
@@ -273,6 +273,6 @@ class ShownProgress(Struct):
         level, states = len([size for size in sizes if size]), sum(sizes)
         with suppress(*SPARK_FAILED):
             self.describe(f"level {level}, {states} states, {int(states / max(seconds, 1e-3))} a second")
-            # Of no partitions: Spark notes its begin and its end, and starts no task.
+            # Without partitions: Spark notes its beginning and its end, and starts no task.
             self.context._jsc.emptyRDD().count()
         self._next = time.monotonic() + SHOWN_EVERY_S

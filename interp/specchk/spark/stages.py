@@ -26,11 +26,11 @@ from specchk.spark.reasons import SPARK_FAILED
 from specchk.spark.states.slices import Slice, Slices
 from specchk.spark.tasks import absorb, expand, forget, move_on
 
-FUSED, AT_MOST = 8, 2_000_000  # levels in one job with shuffles, and states that they are thought to have
-ATTEMPTS = 4  # jobs in a row that may fail without a new level, as Spark has it for stages
-FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2  # seconds between two looks for a level
-WATCH_S = 1.0  # seconds between two looks at the executors
-PATIENCE = 10.0  # seconds that tasks have to see that no more levels are wanted
+FUSED, AT_MOST = 8, 2_000_000  # levels in one job with shuffles, and states that they are expected to have
+ATTEMPTS = 4  # jobs in a row that may fail without a new level, as for Spark's stages
+FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2  # seconds between two checks for a level
+WATCH_S = 1.0  # seconds between two checks of the executors
+PATIENCE = 10.0  # seconds for tasks to end once no more levels are wanted
 Within = Callable[[Callable[[], list[Slice]]], list[Slice]]
 
 
@@ -45,7 +45,7 @@ class LevelMaker(Struct, frozen=True):
     """Computes the levels of a search; `parcel` is a broadcast of the packed parcel.
 
     `describe`: describes the calling thread's next jobs in Spark's own UI.
-    `sizes`: of the levels so far; who takes a level from an iterator adds its size before the next one.
+    `sizes`: of the levels so far; the caller adds the size of a level before it takes the next one.
     An iterator makes no more levels once it is closed.
     """
 
@@ -59,16 +59,16 @@ class LevelMaker(Struct, frozen=True):
     def on_one_machine(self, sent: Path) -> Generator[Made, None, None]:
         """Levels by one job, with files below `sent`; a failed job is repeated as long as there is progress.
 
-        One of `SPARK_FAILED` where it does not, and where there is no place for files; `Spoiled` and
-        `Unwritable` where it is the ledger's fault.
+        Raises one of `SPARK_FAILED` if there is none, or no place for files; `SpoiledSlice` and `Unwritable`
+        if it is the ledger's fault.
         """
         failed = 0
         while failed < ATTEMPTS:
             before = len(self.sizes)
             with StageJob(self, sent) as job:
                 yield from self._watched(job)
-            # Only attempts without a new level count: a job that gets on may fail as often as executors are
-            # lost.
+            # Only attempts without a new level count: a job that makes progress may fail as often as
+            # executors are lost.
             failed = failed + 1 if len(self.sizes) == before else 0
             failure = job.failure or not_there()
             # Cancelled by the driver, or Spark's process has ended: another job would end in the same way.
@@ -80,8 +80,8 @@ class LevelMaker(Struct, frozen=True):
         """The levels as a job computes them, until it ends."""
         began, pause = time.monotonic(), FIRST_PAUSE
         while True:
-            running = job.is_running  # asked first: what it made is there when it has ended
-            # The ledger and not the tasks shows what was made: the stage hands nothing out before its end.
+            running = job.is_running  # checked first: what it made is there when it has ended
+            # From the ledger and not from the tasks: the stage returns nothing before its end.
             slices = self.slices.level(len(self.sizes), self.handed.partitions)
             if slices is not None:
                 yield Made(slices, time.monotonic() - began)
@@ -96,7 +96,7 @@ class LevelMaker(Struct, frozen=True):
     def through_shuffle(self, homes: Homes, within: Within) -> Generator[Made, None, None]:
         """A level, or a few small ones, by each job, run by `within`.
 
-        A job is repeated where it lost an executor that has tables: the lost ones then have other homes.
+        A job is repeated if it lost an executor with tables, whose partitions then have other homes.
         """
         lost = 0
         while True:
@@ -105,7 +105,7 @@ class LevelMaker(Struct, frozen=True):
             self.describe(f"expand level {level + 1}, {self.sizes[-1]} states")
             load = Load(self.sizes[-1], sum(self.sizes), self.slices.state_bytes)
             rows = self._rows(homes.placed(load), level, end)
-            # Else tasks wait for a lost executor, stage after stage, as long as for one that is busy.
+            # Otherwise tasks wait for a lost executor, stage after stage, as long as for one that is busy.
             watch = Watch(partial(self.context.cancelJobGroup, self.handed.run), homes.is_lost)
             try:
                 with watch if lost < ATTEMPTS else nullcontext():
@@ -199,7 +199,7 @@ class StageJob:
         # A barrier stage: all tasks run at once, which they must since each waits for all others.
         numbers = levels.context.parallelize(range(many), many)
         self._rows = numbers.barrier().mapPartitions(partial(make_levels, levels.parcel, level, folder))
-        # Spark keeps groups and descriptions of jobs for each thread; a plain one would have none of this
+        # Spark keeps groups and descriptions of jobs for each thread; a plain thread would have none of this
         # one's.
         self._thread = InheritableThread(target=self._run)
         self.failure: Exception | None = None
@@ -216,7 +216,7 @@ class StageJob:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # First politely: tasks look for this file, and end with what they have made.  A cancelled stage
+        # First gracefully: tasks check for this file, and end with what they have made.  A cancelled stage
         # would kill them in the middle of a level.
         self._wanted.unlink(missing_ok=True)
         self._thread.join(PATIENCE)
@@ -224,7 +224,7 @@ class StageJob:
             with suppress(*SPARK_FAILED):  # without Spark's process the thread ends by itself
                 self._levels.context.cancelJobGroup(self._levels.handed.run)
             self._thread.join()
-        # A refusal goes first: Spark reports after it only that tasks had to stop.
+        # A refusal takes precedence: Spark reports after it only that tasks had to stop.
         self.failure = refusal_in(Path(self._sent.name)) or self.failure
         self._sent.cleanup()
 
@@ -254,9 +254,9 @@ def not_there() -> PySparkException:
 def levels_at_once(sizes: Sequence[int]) -> int:
     """The number of levels per job with shuffles: several, as long as they are likely to be small.
 
-    A job has a price of its own; but what is found in a level is seen when its job is done.
+    Each job has a cost, but the findings of a level are reported only once its job is done.
     """
     growth = sizes[-1] / sizes[-2] if len(sizes) > 1 else 2.0
-    # As if growth stayed what it was: a wrong guess costs one job more, or shows a finding some levels later.
+    # As if growth stayed the same: a wrong guess costs one more job, or shows a finding some levels later.
     expected = [sizes[-1] * growth**ahead for ahead in range(FUSED)]
     return max(1, sum(sum(expected[: many + 1]) <= AT_MOST for many in range(FUSED)))

@@ -11,7 +11,7 @@ The functions that Spark calls (`expand`, `absorb`, `move_on`, `precede`, `forge
 packed parcel first.
 
 Memory of a task: its buckets, one block, and the pages of its partitions' tables that it touches, which
-are files but in `one_machine`.
+are files except in `one_machine`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def expanded(
         for number, (blocks, size) in enumerate(sent):
             # The tally to one task alone, or it would be counted once for each.
             tally = tally_from(worker) if number == task_of[0] else SliceTally()
-            # Also to tasks that got no block: that nothing comes must be distinguishable from a lost stream.
+            # Also to tasks that got no block: they must be able to distinguish that from a lost stream.
             yield target(number)
             yield trailer_row(task, Trailer(blocks, size, tally, made if number == task else ()))
 
@@ -98,7 +98,7 @@ def absorb(parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterat
     Before these come the descriptions of slices of earlier levels that tasks of the same job made.
     """
     host = worker_host(parcel.value)
-    # Another attempt made it: whatever `rows` would bring, the slice in the ledger is the one that counts.
+    # If another attempt made it, the slice in the ledger counts, whatever `rows` would have.
     done = {partition: host.slices.done(level, partition) for partition in lots[task]}
     missing = [partition for partition, about in done.items() if about is None]
     received = Received(len(lots), rows)
@@ -139,8 +139,8 @@ class Making:
 
     def take(self, address: int, size: int) -> None:
         """Absorb a block of states."""
-        # As it comes, although a trailer may show in the end that something is missing: then no slice is
-        # written, and the visited set is thrown back to the level before.
+        # On arrival, although a trailer may show at the end that something is missing: then no slice is
+        # written, and the visited set is reset to the level before.
         self._runs += self._visited.absorb(self._worker, address, size // self._host.state_bytes)
         self._size += size
 
@@ -153,8 +153,8 @@ class Making:
             tally + tally_from(self._worker), self._host.place, visited.used, self._caught_up,
         )  # fmt: skip
         # The slice first: if the process ends in between, the visited set is a level behind, and reads the
-        # slice.  The other way round it would have states that no ledger has, and they would never be found
-        # new again.
+        # slice.  Otherwise it would have states that no ledger has, and they would never be found to be new
+        # again.
         self._host.slices.write(about, visited.views([*runs, *gaps(runs, self._first, visited.used)]))
         visited.commit()
         return about
@@ -185,7 +185,7 @@ def opened(host: Host, level: int, partition: int) -> Visited:
         visited = Visited(place, host.layout.words, host.kernel)
         # The ledger was resumed from an earlier level, so the table has states that are to be found again.
         if visited.levels > level:  # of a level that was undone
-            # Out of the way while it is ours: between `close` and its removal another attempt could open it.
+            # Renamed while this task has it: between `close` and its removal another attempt could open it.
             undone = place.rename(_beside(place))
             visited.close()
             shutil.rmtree(undone, ignore_errors=True)
@@ -239,7 +239,7 @@ def preceding(
 
 def forget(parcel: Any, partitions: Iterable[int]) -> Iterator[int]:
     """Remove a run's tables from the machine; returns the number of partitions visited."""
-    # Tasks run where Spark wants, so each machine is likely to be met by one of them; what is left is of
-    # this boot.
+    # Spark decides where tasks run, so each machine is likely to have one of them; leftovers end with this
+    # boot.
     shutil.rmtree(worker_host(parcel.value).scratch, ignore_errors=True)
     yield len(list(partitions))

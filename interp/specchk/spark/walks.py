@@ -24,7 +24,7 @@ from specchk.spark.session import session
 
 # Enough that no core waits for the last block of a wave for long, few enough that a violation ends the run
 # soon.
-WAVE = 4  # blocks for each core between two looks at what was found
+WAVE = 4  # blocks for each core between two checks for findings
 
 
 def simulate(

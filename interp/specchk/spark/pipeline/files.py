@@ -1,7 +1,7 @@
 """Files that executors read: listed, read and written by path or URI, never by the driver.
 
 A plain path and `file:` are the machine's own; any other scheme goes through `pyarrow.fs`, as for a ledger.
-In a URI the characters of a name that mean something there are escaped (`%20`); a path has names as they are.
+In a URI, the characters of a name that have a meaning there are escaped (`%20`); a path has names unchanged.
 """
 
 from __future__ import annotations

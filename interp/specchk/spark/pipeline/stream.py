@@ -38,9 +38,9 @@ def follow(
     """Take the files of a folder, and new ones, until `tick` is false, or until SIGINT or SIGTERM.
 
     `tick` is called each second between batches, with whether Spark has listed the folder and found nothing
-    new.  An exception of either ends the stream and is raised.  `end` has a batch that is being done raise
+    new.  An exception of either ends the stream and is raised.  `end` makes a batch that is being done raise
     soon: Spark then does not commit it, and nothing is taken after this function.  Raises `Unusable` for a
-    folder that is not there.
+    folder that does not exist.
     """
     lock, raised = Lock(), list[BaseException]()
 
@@ -49,7 +49,7 @@ def follow(
             try:
                 take(number, [place_of(row.path) for row in rows.select("path").collect()])
             except BaseException as error:
-                # Spark would raise its words only.
+                # Spark would raise only its text.
                 raised.append(error)
                 raise
 
@@ -78,7 +78,7 @@ def follow(
         end()
         query.stop()
         with lock:
-            pass  # the thread that takes a batch is none of Spark's, and is not stopped with it
+            pass  # the thread that takes a batch is not Spark's, and is not stopped with it
         for number, handler in before.items():
             signal.signal(number, handler)
     if errors:
@@ -113,7 +113,8 @@ def _started(context: SparkContext, folder: str, checkpoint: str, batch: Callabl
     # A file that is removed while Spark lists it is one that was never there.
     source = SparkSession(context).readStream.format("binaryFile").schema(SCHEMA)
     source = source.option("pathGlobFilter", f"*{SUFFIX}").option("ignoreMissingFiles", "true")
-    # Spark would leave out a file that is a week older than the newest: of one that is copied with its time.
+    # Spark would leave out a file that is a week older than the newest one, such as a copy that kept its
+    # time.
     source = source.option("maxFileAge", "36500d")
     try:
         names = source.load(place).select("path")

@@ -55,13 +55,13 @@ class TablesAt(Struct, frozen=True):
     def claimed(self, purpose: str, *, may_continue: bool) -> Iterator[None]:
         """Claim the place for one run alone.
 
-        `Unusable` where it is a file, has something, or another run has it; a stream may continue its
-        own tables.
+        `Unusable` if it is a file, is not empty, or is claimed by another run; a stream may continue its own
+        tables.
         """
         see_that_it_answers(self.place)
         _see_that_place_is_free(self.place, may_continue=may_continue)
         with storage_at(self.place).claim(purpose):
-            # Once more: another run may have had it meanwhile.
+            # Again, since another run may have had it meanwhile.
             _see_that_place_is_free(self.place, may_continue=may_continue)
             yield
 
@@ -142,7 +142,7 @@ def _schema(columns: Sequence[tuple[str, str]]) -> pa.Schema:
 
 def _see_that_place_is_free(place: str, *, may_continue: bool) -> None:
     try:
-        # Claims are left behind, and say nothing of what else there is.
+        # Claims are left behind, and do not count as contents.
         there = [name for name in names_in(place) if not name.startswith(("claim", "bid-", "held-"))]
     except NotADirectoryError:
         raise Unusable(f"--tables: {place} is a file: choose another place") from None

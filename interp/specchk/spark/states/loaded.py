@@ -1,8 +1,8 @@
 """The states of a ledger in the driver's memory, for checking temporal properties.
 
-All slices become one store of the native engine, and `native.regions` continues there: with its verdicts and
-its lassos, which depend neither on the numbers of states nor on who found them.  Steps are computed again and
-not read from tasks: finding the state at the end of a step that was read would take the driver as long.
+All slices become one store of the native engine, and `native.regions` continues there, with its verdicts and
+lassos, which depend neither on the numbers of states nor on who found them.  Steps are computed again, not
+read from tasks: finding the state at the end of a step that was read would take the driver as long.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class LedgerStates(Struct, frozen=True):
             look(first, 0, 0)
             with self.slices.open(level, partition) as opened:
                 about, size = opened.about, store.state_bytes
-                # The states outside of the constraints are behind the others, and overwritten by the next
+                # The states outside the constraints come after the others, and are overwritten by the next
                 # slice: no step graph has them.
                 opened.fill(store.states.view(first * size, (about.inside + about.outside) * size))
                 first += about.inside

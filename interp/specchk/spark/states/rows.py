@@ -4,9 +4,9 @@
     source, TRAILER,   checksum, 0 | pickled `Trailer`   the end of what a task sends to another one
 
 A task has a *lot* of partitions (`homes`), so a row names the partition, and source and target are tasks.
-Spark ends a broken stream to a Python worker as if it were at its end, so a task cannot tell few
-blocks from lost ones: what a task sends ends with a trailer for each task, and no slice is made before all
-trailers are there and all that they promise.
+Spark ends a broken stream to a Python worker as if it were at its end, so a task cannot distinguish few
+blocks from lost ones.  Therefore the data of a task end with a trailer for each task, and no slice is made
+before all trailers are there, with everything that they promise.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Trailer(Struct, frozen=True):
 
 
 def target(task: int) -> bytes:
-    """The number of the task for which the next row is."""
+    """The number of the task that receives the next row."""
     return _TARGET.pack(task)
 
 
 def block_row(source: int, partition: int, block: bytes) -> bytes:
     """A block of states for a partition."""
     place = _PLACE.pack(source, partition)
-    # Spark's own checksums do not cover what is not compressed.
+    # Spark's own checksums do not cover uncompressed data.
     return _HEAD.pack(source, partition, crc32c(block, crc32c(place)), 0) + block
 
 
@@ -67,7 +67,7 @@ class Received:
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """The partition and row of each block, whose states follow `HEAD_BYTES`.
 
-        `BrokenSlice` in the end where anything is missing.
+        `BrokenSlice` at the end if anything is missing.
         """
         for row in self._rows:
             source, partition, content = _opened(row)

@@ -10,8 +10,8 @@ Its end names it (run, level, partition) and has a checksum (CRC-32C) for each b
 Nothing that is read is used before it was compared with its checksum: a slice that is damaged, cut off,
 lost or in the place of another one is `BrokenSlice`, with a sentence that names it.
 
-A tally is what was counted and noted on the way.  That of the tasks that expanded a level is in the
-next level's slice of partition 0.
+A tally has the counts and records of an expansion.  That of the tasks that expanded a level is in the next
+level's slice of partition 0.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SliceTally(Struct, frozen=True):
 
     def __add__(self, other: SliceTally) -> SliceTally:
         counts = [self.counts, other.counts]
-        # An empty tally has no coverage points at all, so it is no vector of zeroes that could be added.
+        # An empty tally has no coverage points at all, not zeroes that could be added.
         both = tuple(map(sum, zip(*counts, strict=True))) if all(counts) else self.counts or other.counts
         return SliceTally(
             self.generated + other.generated,
@@ -75,7 +75,7 @@ def smallest(found: Iterable[NotedState]) -> tuple[NotedState, ...]:
 class Slice(Struct, frozen=True):
     """The description of a slice.
 
-    `place`: of the table that it was made with, a number of its directory and machine; `table`: the states
+    `place`: a number for the directory and machine of the table with which it was made; `table`: the states
     there afterwards; `caught_up`: the levels that had to be read from slices before, because the table was
     made elsewhere or lost.
     """
@@ -211,7 +211,7 @@ class Slices(Struct, frozen=True):
     def _opened(self, file: BinaryIO, level: int, partition: int) -> Opened:
         name = self._name(level, partition)
         end, size = read_end(file, name)
-        # A slice has the right checksum in the wrong place, too: copied, or restored under another name.
+        # In the wrong place, too, a slice has the right checksum: copied, or restored under another name.
         if (end["run"], end["level"], end["partition"]) != (self.run, level, partition):
             raise BrokenSlice(f"{name} was replaced by another slice")
         about = convert(end, Slice)

@@ -33,7 +33,7 @@ class TableCount(Struct):
         for about in slices:
             self.slices += 1
             self.caught_up += about.caught_up > 0
-            # A table that was left where its partition is no longer counts with what it had then.
+            # A table that its partition has left behind counts with its last contents.
             self._tables[about.place, about.partition] = about.table
             self._needed[about.partition] = about.table
 

@@ -3,10 +3,10 @@
     pyspark.zip, py4j-0.10.9.9-src.zip   the modules, compiled at each start: archives have sources only
     spark-core_2.13-4.0.1.jar            6,000 classes of Java, and no module
 
-Python keeps the list of all files of each, and up to 3.12 a list for each package that it imported from
-there, once a task brings files.  Where the package is installed its zip files are redundant, so the daemon
-(`daemon`) goes without them; other daemons have imported from them already, and their workers give back
-what they can.
+Python keeps a list of all files of each, and up to 3.12 a list for each package that it imported from there,
+once a task brings files.  Where the package is installed its zip files are redundant, so the daemon
+(`daemon`) does without them; other daemons have imported from them already, and their workers give back what
+they can.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def without_archives(path: Sequence[str]) -> list[str]:
     """A search path without Spark's archives, unless modules would be missing."""
     rest = without_java(path)
     sites = [site for site in map(Path, rest) if (site / "pyspark").is_dir() and (site / "py4j").is_dir()]
-    # Of the very package that is installed: another Spark's has other modules.
+    # Of the very package that is installed: another Spark has other modules.
     packages = {site / "pyspark" for site in sites}
     return [entry for entry in rest if not (entry.endswith(".zip") and packages & {*Path(entry).parents})]
 
@@ -53,5 +53,5 @@ def give_back() -> None:
     for loader in (*sys.path_importer_cache.values(), *loaders):
         if isinstance(loader, zipimport.zipimporter) and hasattr(loader, "_files"):
             loader._files = lists.get(loader.archive, loader._files)
-    with suppress(AttributeError, OSError):  # of glibc alone
+    with suppress(AttributeError, OSError):  # only glibc has it
         ctypes.CDLL(None).malloc_trim(0)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from specchk.spark.worker.archives import without_archives
 
-# Before PySpark is imported, which would be from there.
+# Before PySpark is imported, which would otherwise come from the archives.
 sys.path[:] = without_archives(sys.path)
 
 from pyspark import daemon  # noqa: E402

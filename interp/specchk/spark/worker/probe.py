@@ -1,7 +1,6 @@
 """The Spark workers' version of this package, queried before they get work.
 
-The question travels as code, not as a name: a worker without the package could not even look the
-name up.
+The question is sent as code, not as a name: a worker without the package could not even look the name up.
 """
 
 from __future__ import annotations

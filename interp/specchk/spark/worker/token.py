@@ -43,7 +43,7 @@ class Token(Struct, frozen=True):
 
     def _of_the_ledger(self, own: str) -> str:
         storage = storage_at(self.place)
-        # Read first: writing would make a directory of the same name, and then it would be there.
+        # Read first: writing would make a missing directory, which would then be there.
         try:
             with storage.open(f"{FOLDER}/{self.name}") as file:
                 if file.read() != self.name.encode():
