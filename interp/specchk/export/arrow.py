@@ -40,7 +40,7 @@ class ArrowStorage(Struct, frozen=True):
             with self.system.open_output_stream(draft) as file:
                 for part in parts:
                     file.write(part)
-            # As atomic as the store makes it; a slice that is cut short is noticed by its checksums in any
+            # As atomic as the store makes it; a slice that is cut short is detected by its checksums in any
             # case.
             self.system.move(draft, target)
         except OSError as error:

@@ -11,8 +11,8 @@
 | K -> V | map; a list of `key` and `value` where K may be null |
 | set, seq, bag | list |
 
-Readers of Parquet do not distinguish upper and lower case in names, so of names that differ in nothing
-else the later ones get a `_` behind.
+Readers of Parquet do not distinguish upper and lower case in names, so of names that differ only in case, all
+but the first get a `_` appended.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words
 
 STEPS = 1 << 18  # steps that are listed at once
-MANY = 1 << 12  # texts of arguments of which only those that are there are in a dictionary
+MANY = 1 << 12  # texts of arguments; if there are more, a dictionary has only those that are used
 _RUN_BYTES = 6  # of a state's position and its number of steps, at most
 _ROOM = (Listing.SOURCES, 8), (Listing.RUNS, _RUN_BYTES), (Listing.LABELS, 8), (Listing.TARGETS, 8)
 
@@ -50,7 +50,7 @@ class StepWriter:
         most = most_successors(program)
         self._successors = Region(8 * (most + 1) * (layout.words + 1))
         self._worker.block[Thread.PENDING] = self._successors.address
-        # With room behind the end for the steps of one state: the kernel checks only between states.
+        # With room behind the end for the steps of one more state: the kernel checks only between states.
         room = STEPS + most + 1
         self._listing = Words(int(Listing.SIZE))
         self._arrays = {word: Region(size * room) for word, size in _ROOM}
@@ -63,7 +63,7 @@ class StepWriter:
         self._streams = LeafStreams(self._shapes.shapes, room, kernel, len(numbers))
         for index, some in enumerate(numbers):
             self._streams.block[block_words(self._shapes.shapes) + index] = some.buffer_info()[0]
-        self._numbers = numbers  # so that they stay where they are
+        self._numbers = numbers  # kept, since the kernel has their addresses
         leaves = [self._shapes.action]
         if len(self._shapes.texts) <= MANY:
             leaves.append(self._shapes.args)

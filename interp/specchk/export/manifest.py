@@ -4,7 +4,7 @@
      "tables": {"states": {"rows": 2987, "files": [{"name": "states/part-0-00000.parquet", "bytes": 40210}],
                            "columns": {"id": "int64", ...}}, ...}}
 
-It is written last.  A directory without one is no export, and one whose files differ from it was damaged.
+It is written last.  A directory without one is not an export, and one whose files differ from it is damaged.
 """
 
 from __future__ import annotations

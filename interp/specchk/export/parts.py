@@ -30,7 +30,7 @@ from specchk.kept import Replacement, replace
 from specchk.search.engine import Unusable
 
 MANIFEST = "manifest.json"  # the last file of an export
-_TRIAL = "trial"  # a file that is written to see whether any can be
+_TRIAL = "trial"  # a file that is written to check whether any can be
 PART_BYTES = 1 << 24  # compressed; a part that has as many is written
 PART_ROWS = 1 << 22
 
@@ -96,7 +96,7 @@ class LocalDraft(Struct, frozen=True):
         target = target.absolute()
         folder = target.with_name(f"{target.name}.unfinished-{socket.gethostname()}-{os.getpid()}")
         try:
-            shutil.rmtree(folder, ignore_errors=True)  # of a process of the same number, long ago
+            shutil.rmtree(folder, ignore_errors=True)  # of an earlier process with the same number
             folder.mkdir(parents=True)
         except OSError as error:
             raise Unwritten(f"{folder}: {error.strerror or error}") from error
@@ -127,7 +127,7 @@ class LocalDraft(Struct, frozen=True):
         with _writing(self.target):
             for left in self.folder.glob("*/.*"):  # by an executor that was killed
                 left.unlink()
-            # In one step: whoever sees the directory sees all of it.
+            # In one step: a directory that is visible is complete.
             self.folder.rename(self.target)
 
     def abandon(self) -> None:
@@ -228,7 +228,7 @@ def place_refused(place: str) -> str | None:
     if target is None:
         return _uri_refused(place)
     if target.is_dir() and not any(target.iterdir()):
-        return None  # what `finish` renames replaces an empty directory
+        return None  # the renaming in `finish` replaces an empty directory
     if target.exists():
         kind = "an export already" if (target / MANIFEST).is_file() else "something else"
         return (

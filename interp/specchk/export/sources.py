@@ -136,7 +136,7 @@ class ReferenceSource:
         for size in engine.search.levels:
             total += size
             ends.append(total)
-        ends.append(len(engine.parents))  # what is behind the last whole level
+        ends.append(len(engine.parents))  # states after the last whole level
         at = 0
         for level, end in enumerate(ends, 1):
             for stop in sorted({min(max(engine.expanded, at), end), end}):

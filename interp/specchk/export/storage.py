@@ -30,7 +30,7 @@ from specchk.search.engine import Unusable
 Data = bytes | memoryview
 CONNECT_S = 5.0  # seconds for a connection to a store
 ARROW_NAMES = MappingProxyType({"s3a": "s3", "s3n": "s3", "gcs": "gs"})
-# Of an object store the variables that name another endpoint, and its own.
+# For each object store, the variables that name another endpoint, and its own endpoint.
 _STORES = MappingProxyType({
     "s3": (("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"), "s3.amazonaws.com"),
     "gs": (("STORAGE_EMULATOR_HOST", "CLOUD_STORAGE_EMULATOR_ENDPOINT"), "storage.googleapis.com"),
@@ -87,7 +87,7 @@ def _new_file(path: Path, folder: str) -> BinaryIO:
 class LocalStorage(Struct, frozen=True):
     """A directory of this machine, or one that all machines have mounted.
 
-    Without `durable` files are not synced: for what need not outlive the machine's next crash.
+    Without `durable`, files are not synced, since they need not survive a crash of the machine.
     """
 
     root: Path
@@ -98,8 +98,7 @@ class LocalStorage(Struct, frozen=True):
         # Joined as texts: steps from `Path` to `Path` take as long as writing a small slice.
         target = f"{self.root}/{path}"
         folder, _, name = target.rpartition("/")
-        # A name that no other attempt has: a speculative copy of the task may write the same slice at this
-        # moment.
+        # A name that no other attempt has: a speculative copy of the task may be writing the same slice.
         draft = Path(f"{folder}/.{name}.{uuid.uuid4().hex}")
         try:
             with _new_file(draft, folder) as file:
@@ -168,7 +167,7 @@ def storage_at(place: str, *, durable: bool = True) -> Storage:
     if path is not None:
         return LocalStorage(path, durable)
     try:
-        # By name: pyarrow has 27 MB, which an executor with a path needs for nothing.
+        # By name: pyarrow takes 27 MB, which an executor with a path does not need.
         storage: Storage = import_module("specchk.export.arrow").storage_of(place)
         return storage
     except OSError as error:

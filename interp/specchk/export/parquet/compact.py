@@ -1,6 +1,6 @@
 """Thrift's compact protocol, as needed for Parquet metadata: writing, and the fields of a struct.
 
-A value is its type and its bytes, so that larger ones are put together of smaller ones.
+A value is its type and its bytes, so that larger ones are made of smaller ones.
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
@@ -114,7 +114,7 @@ def _end_of(data: bytes, at: int, kind: int, *, is_item: bool = False) -> int:
     """The end of the value of a type that begins at a position."""
     match kind:
         case Kind.TRUE | Kind.FALSE:
-            return at + is_item  # of a field its type is the value
+            return at + is_item  # in a field, its type is the value
         case Kind.I8:
             return at + 1
         case Kind.I16 | Kind.I32 | Kind.I64:

@@ -28,7 +28,7 @@ class PageFile:
     _groups: list[Coded] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        # Arrow would have readers make dictionaries again, and cannot inside of lists.
+        # Arrow would let readers make dictionaries again, which they cannot do inside lists.
         own = {"ARROW:schema": b64encode(self.schema.serialize().to_pybytes())}
         sink = pa.BufferOutputStream()
         pq.ParquetWriter(sink, self.schema.with_metadata(own), store_schema=False).close()
