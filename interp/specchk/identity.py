@@ -33,14 +33,24 @@ class Identified(Struct, frozen=True, eq=False):
         return hash(_identity(type(self))(self))
 
     def __repr__(self) -> str:
-        shown = [f"{name}={getattr(self, name)!r}" for name in compared(type(self))]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        form, values = _form(type(self))
+        return form % values(self)
 
 
 @cache
 def compared(kind: type[Identified]) -> tuple[str, ...]:
     """The fields by which values of a class are compared, in their order."""
     return tuple(name for name in kind.__struct_fields__ if name not in kind.incidental)
+
+
+@cache
+def _form(kind: type[Identified]) -> tuple[str, Callable[[object], Any]]:
+    """The text of values of a class, as a format of their fields."""
+    shown = ", ".join(f"{name}=%r" for name in compared(kind))
+    identity = _identity(kind)
+    # The format of a single value that is a tuple would be that of its items.
+    values = identity if len(compared(kind)) != 1 else lambda part: (identity(part),)
+    return f"{kind.__name__}({shown})", values
 
 
 @cache

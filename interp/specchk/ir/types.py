@@ -9,17 +9,30 @@ engine ignores it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from math import comb, prod
 from typing import TypeVar
 
 from msgspec import Struct
 
 
-class Bool(Struct, frozen=True):
+class Kind(Struct, frozen=True):
+    """A type of the core; its text is made once, since every node of a program has a type."""
+
+    def __repr__(self) -> str:
+        return _text(self)
+
+
+@lru_cache(maxsize=4096)
+def _text(kind: Kind) -> str:
+    return Struct.__repr__(kind)
+
+
+class Bool(Kind, frozen=True):
     """False, True."""
 
 
-class Int(Struct, frozen=True):
+class Int(Kind, frozen=True):
     """Integers from `low` to `high`, both included."""
 
     low: int
@@ -27,27 +40,27 @@ class Int(Struct, frozen=True):
     horizon: bool = False
 
 
-class Enum(Struct, frozen=True):
+class Enum(Kind, frozen=True):
     """Values are indexes into `members`."""
 
     name: str
     members: tuple[str, ...]
 
 
-class Sort(Struct, frozen=True):
+class Sort(Kind, frozen=True):
     """Values are indexes into `members`, which are interchangeable."""
 
     name: str
     members: tuple[str, ...]
 
 
-class Option(Struct, frozen=True):
+class Option(Kind, frozen=True):
     """`()` or `(x,)`."""
 
     item: Type
 
 
-class Record(Struct, frozen=True):
+class Record(Kind, frozen=True):
     """A tuple in the order of `fields`, which are sorted by name.
 
     Those of the language's tuples are numbers, as in `lang.check.types`.
@@ -70,7 +83,7 @@ class Record(Struct, frozen=True):
         return [field for field, _ in self.fields].index(name)
 
 
-class Union(Struct, frozen=True):
+class Union(Kind, frozen=True):
     """A pair of the variant's index and its record."""
 
     name: str
@@ -81,7 +94,7 @@ class Union(Struct, frozen=True):
         return [name for name, _ in self.variants].index(tag)
 
 
-class Map(Struct, frozen=True):
+class Map(Kind, frozen=True):
     """A tuple with one value for each key, in the order of the key type's values."""
 
     key: Type
@@ -113,7 +126,7 @@ class Room(Struct, frozen=True, order=True):
         return cls(items, max(cls().dense, BITS_FOR_A_SLOT * items))
 
 
-class Set(Struct, frozen=True):
+class Set(Kind, frozen=True):
     """A strictly ascending tuple.
 
     `keyed`: a partial map, whose items are records of a `key` and a `value`, one for each key.  The code that
@@ -132,14 +145,14 @@ class Set(Struct, frozen=True):
         return key, value
 
 
-class Seq(Struct, frozen=True):
+class Seq(Kind, frozen=True):
     """A tuple of at most `limit` items."""
 
     item: Type
     limit: int
 
 
-class Bag(Struct, frozen=True):
+class Bag(Kind, frozen=True):
     """An ascending tuple of at most `limit` items, with repetitions."""
 
     item: Type
