@@ -12,6 +12,7 @@ names in scope and on the program's variables and coverage points only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
@@ -19,9 +20,10 @@ from typing import Any
 from msgspec import Struct, field
 
 from specchk.ir import nodes
+from specchk.ir.ops import Kinds, Op
 from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL, Set, Type, fits, same_shape, show
-from specchk.ir.typing import kinds, part_at, result_type
+from specchk.ir.typing import kinds, part_at
 from specchk.lang.text.source import Span
 
 
@@ -236,16 +238,9 @@ class _Check:
         self.demand(expr.type == BOOL, "{} is not a truth value: {}", expr.type, expr.span)
 
     def _apply(self, expr: nodes.Apply) -> None:
-        card, given = expr.op.card, kinds(expr.args)
-        self.demand(card.accepts(given), "{} of" + " {}" * len(given), expr.op.name, *given)
-        if card.parts is not None:
-            wanted = card.parts(expr.type, expr.data, len(given))
-            self.demand(len(given) == len(wanted), "{} made of {} parts", expr.type, len(given))
-            for kind, part in zip(given, wanted, strict=True):
-                self.demand(fits(kind, part), "{} given as {}", kind, part)
-        if card.gives is not None:
-            found = result_type(expr.op, expr.args, expr.data)
-            self.demand(fits(found, expr.type), "{} gives {}, not {}", expr.op.name, found, expr.type)
+        fault = _misapplied(expr.op, kinds(expr.args), expr.data, expr.type)
+        if fault is not None:
+            raise IllegalProgram(fault)
 
     def stored(self, expr: nodes.Expr, kind: Type, scope: frozenset[int]) -> None:
         """Check an expression whose value is assigned to a variable."""
@@ -284,6 +279,22 @@ class _Check:
                 self.expr(step.key, scope)
             kind = part_at(kind, step)
         self.stored(stmt.value, kind, scope)
+
+
+@lru_cache(maxsize=1 << 14)  # definitions are inlined, so most applications are as others are
+def _misapplied(op: Op, given: Kinds, data: int, kind: Type) -> str | None:
+    """What is wrong with an operator's application to arguments of these types, if anything is."""
+    card = op.card
+    if not card.accepts(given):
+        return f"{op.name} of {' '.join(map(show, given))}"
+    wanted = given if card.parts is None else card.parts(kind, data, len(given))
+    if len(given) != len(wanted):
+        return f"{show(kind)} made of {len(given)} parts"
+    for part, place in zip(given, wanted, strict=True):
+        if not fits(part, place):
+            return f"{show(part)} given as {show(place)}"
+    found = kind if card.gives is None else card.gives(given, data)
+    return None if fits(found, kind) else f"{op.name} gives {show(found)}, not {show(kind)}"
 
 
 def _shown(about: Type | Span | str | int) -> str:
