@@ -21,9 +21,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specchk.ir.nodes import Const
+from specchk.ir.nodes import Const, Node
 from specchk.ir.program import Program, Same
 from specchk.ir.types import Bag, Map, Option, Record, Room, Seq, Set, Type, Union, cardinality
+from specchk.ir.walk import expressions
 from specchk.lang.text.source import Span
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Functions, NoAnswer
@@ -109,12 +110,18 @@ def _most(value: Any, kind: Type) -> int:
 @lru_cache(maxsize=2)  # a search needs it three times, and the program has tens of thousands of parts
 def _widest(same: Same) -> int:
     wanted = Widest()
+    # A name has its type wherever it is used, too.
+    for expr in expressions(same.program):
+        wanted.visit(expr.type)
     wanted.visit(same.program)
     return wanted.values
 
 
 class Widest:
-    """The maximal number of values of the item type of a program's sets."""
+    """The maximal number of values of the item type of a program's sets.
+
+    Of expressions that belong to a part only the outermost are included, by their types.
+    """
 
     def __init__(self) -> None:
         self.values = 0
@@ -122,18 +129,20 @@ class Widest:
 
     def visit(self, part: Any) -> None:
         """Include the sets inside a part of a program, which must outlive this object."""
+        if id(part) in self._seen:
+            return
         if isinstance(part, tuple):
             for item in part:
                 self.visit(item)
             return
         kind: type = type(part)
         names = _names(kind)
-        if not names or id(part) in self._seen:
+        if not names:
             return
         self._seen.add(id(part))
         if isinstance(part, Set):
             self.values = max(self.values, cardinality(part.item))
-        if isinstance(part, Const):  # values may be many, and have no types in them
+        if isinstance(part, Node):
             self.visit(part.type)
             return
         for name in names:
