@@ -34,7 +34,8 @@ class Identified(Struct, frozen=True, eq=False):
 
     def __repr__(self) -> str:
         form, values = _form(type(self))
-        return form % values(self)
+        text: str = form % values(self)
+        return text
 
 
 @cache
