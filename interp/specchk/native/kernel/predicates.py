@@ -8,7 +8,7 @@ several states the smallest, so that what is reported does not depend on who cam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from specchk.codegen import ir
 from specchk.ir.program import Program, Property
@@ -16,6 +16,7 @@ from specchk.native.machine.asm import I1, I64, PTR, Asm, Val
 from specchk.native.machine.frames import FAULTS, RecordKind, Thread, record_words, records_of
 from specchk.native.machine.layout import StateLayout
 from specchk.native.values.expressions import ExpressionEmitter
+from specchk.native.values.repeated import RepeatedParts, Surroundings
 from specchk.native.values.totality import ExpressionFacts
 
 RECORD = "note"
@@ -65,6 +66,15 @@ class Predicates(ExpressionEmitter):
         self.before = self.after = self._load(self.state)
         if states > 1:
             self.after = self._load(self.state_after)
+
+    def share(self, props: Iterable[Property]) -> None:
+        """Emit what these properties repeat as functions, where the code is to be there soon."""
+        module, asm = self.asm.function.module, self.asm
+        if module.tier is ir.Tier.QUICK:
+            states = (self.state,) if self.state is self.state_after else (self.state, self.state_after)
+            counts, overflow = asm.at(self.thread, Thread.COUNTS), asm.at(self.thread, Thread.OVERFLOW)
+            parts = RepeatedParts(module, self.layout, self.facts, (prop.body for prop in props))
+            parts.serve(self, Surroundings(states, counts, overflow))
 
     def _load(self, state: ir.Value) -> list[Val]:
         return [self.asm.load(state, index) for index in range(self.layout.words)]
@@ -129,6 +139,7 @@ def emit_check(
 ) -> ir.Function:
     """Emit `check(state, thread) -> i1`: all checks of a new state."""
     predicates = Predicates(module, "check", program, layout, facts)
+    predicates.share((*program.constraints, *program.witnesses, *program.invariants))
     inside = predicates.inside(True)
     # A state outside of the constraints can be a violation, but is not counted as reached.
     predicates.asm.when(inside, lambda: predicates.check_each(program.witnesses, note_if=True))
@@ -141,6 +152,7 @@ def emit_check_step(
 ) -> ir.Function:
     """Emit `check_step(state, after, thread)`: check the step invariants of a step."""
     predicates = Predicates(module, "check_step", program, layout, facts, states=2, result=ir.VoidType())
+    predicates.share(program.step_invariants)
     predicates.check_each(program.step_invariants)
     predicates.asm.end()
     return predicates.asm.function
