@@ -177,7 +177,7 @@ def test_another_process_optimises_what_this_one_would() -> None:
     stopped.stop()
     waiting._thread.join()
     assert waiting.code == optimised(text) != quick(text)
-    assert stopped._process is None or stopped._process.returncode is not None
+    assert stopped._process is None or stopped._process._process.returncode is not None
     broken = Optimiser(lambda: "no IR")
     broken._thread.join()
     assert broken.code is None

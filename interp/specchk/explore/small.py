@@ -40,7 +40,7 @@ from specchk.ir.program import Program
 from specchk.ir.types import Map, Record, Set, Type, cardinality
 from specchk.ir.typing import most_items
 from specchk.ir.verify import parts
-from specchk.ir.walk import inside, roots
+from specchk.ir.walk import inside, is_large, roots
 from specchk.meaning.initial import tries
 from specchk.meaning.properties import Functions
 from specchk.meaning.undefined import BeyondHorizon, Undefined
@@ -142,6 +142,8 @@ def small_search(program: Program, options: Options) -> Outcome | None:
 
     By the reference engine.  An interruption is an outcome, too.
     """
+    if is_large(program):  # then its functions are better made while its kernel is compiled
+        return None
     search = Search(program, options)
     symmetry = search.symmetry
     if effort_of_state(program, 1 if symmetry is None else len(symmetry.renamings)) > EFFORT:

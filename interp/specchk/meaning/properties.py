@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State
 
 Test = Callable[[list[Any]], Any]
-
+Tests = list[tuple[Property, Test]]
 
 MAX_KNOWN = 1 << 16  # images of which the steps are kept
 
@@ -101,20 +102,45 @@ class Properties:
     """Compiled predicates; their coverage is added to the stepper's counts."""
 
     def __init__(self, program: Program, stepper: Stepper) -> None:
+        self.program = program
         self.size = len(program.variables)
         self.evaluator = Evaluator(self.size, stepper.counts)
         self._quiet = Evaluator(self.size)  # explanations do not count as coverage
-        self.invariants = self._compiled(program.invariants)
-        self.steps = self._compiled(program.step_invariants)
-        self.witnesses = self._compiled(program.witnesses)
-        self._constraints = self._compiled(program.constraints)
-        self._deadlock_ok = self._compiled((program.deadlock_ok,) if program.deadlock_ok else ())
         everything = (*program.invariants, *program.step_invariants, *program.witnesses, *program.constraints)
         self._locals = max((p.locals for p in everything), default=0) + 8
         if program.deadlock_ok:
             self._locals = max(self._locals, program.deadlock_ok.locals)
 
-    def _compiled(self, props: tuple[Property, ...]) -> list[tuple[Property, Test]]:
+    # Each on demand: a program has hundreds of properties, and many callers need one kind of them, or none.
+
+    @cached_property
+    def invariants(self) -> Tests:
+        """The invariants."""
+        return self._compiled(self.program.invariants)
+
+    @cached_property
+    def steps(self) -> Tests:
+        """The step invariants, with refinements."""
+        return self._compiled(self.program.step_invariants)
+
+    @cached_property
+    def witnesses(self) -> Tests:
+        """The properties that a state should satisfy."""
+        return self._compiled(self.program.witnesses)
+
+    @cached_property
+    def _constraints(self) -> Tests:
+        return self._compiled(self.program.constraints)
+
+    @cached_property
+    def _deadlock_ok(self) -> Tests:
+        return self._compiled((self.program.deadlock_ok,) if self.program.deadlock_ok else ())
+
+    def make(self) -> None:
+        """Build all functions now, instead of where they are called first."""
+        _ = self.invariants, self.steps, self.witnesses, self._constraints, self._deadlock_ok
+
+    def _compiled(self, props: tuple[Property, ...]) -> Tests:
         return [(prop, self._test(prop)) for prop in props]
 
     def _test(self, prop: Property) -> Test:
@@ -128,7 +154,7 @@ class Properties:
         return [*state, *(after if after is not None else state), *([0] * self._locals)]
 
     def failed(
-        self, env: list[Any], among: list[tuple[Property, Test]], known: Container[tuple[str, str]] = ()
+        self, env: list[Any], among: Tests, known: Container[tuple[str, str]] = ()
     ) -> Iterator[tuple[Property, str, Blame]]:
         """The properties that fail, with kind and blame; an undefined property fails as `undefined`.
 
@@ -184,6 +210,11 @@ class Functions(Struct, frozen=True):
         """The functions of a program, with counts of their own."""
         stepper = Stepper(program)
         return cls(stepper, Properties(program, stepper))
+
+    def make(self) -> None:
+        """Build all functions now, instead of where they are called first."""
+        self.stepper.make()
+        self.properties.make()
 
 
 def answer(prop: Property, test: Test, env: list[Any]) -> bool:

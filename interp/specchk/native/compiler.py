@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from specchk import kept
 from specchk.codegen import ir
+from specchk.codegen.apart import CompilingProcess
 from specchk.codegen.images import image_of, processor_name
 from specchk.codegen.llvm import linked, machine_name, optimised, quick
 from specchk.ir.program import Program
@@ -33,6 +34,7 @@ from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.loaded import EXCHANGE, Entries, Loaded, ObjectCode, at_addresses, placed
 from specchk.native.optimise import Optimiser
 from specchk.native.values.totality import ExpressionFacts
+from specchk.processes import cores
 from specchk.search.symmetry import Renaming
 
 ROOMS = (*kept.SPEC_ROOMS, "codegen", "native")  # whose sources decide what a kernel is
@@ -171,13 +173,30 @@ class ExchangeSource(KernelSource, frozen=True, dict=True):
     entries: ClassVar = EXCHANGE
 
 
-def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
-    """The kernel, cached or newly compiled; optimised if its use `is_long`, or an earlier one was."""
+def load_kernel(
+    source: KernelSource, *, is_long: bool, meanwhile: Callable[[], object] | None = None
+) -> Loaded:
+    """The kernel, cached or newly compiled; optimised if its use `is_long`, or an earlier one was.
+
+    `meanwhile`: what else there is to do; it is called if that saves time.
+    """
     # Optimised code that is there costs no more than quick code, however short its use will be.
     if is_long or any(kept.read(source.path(kind)) is not None for kind in ("", "-long")):
         return _linked(source.code(), source.entries)
-    code = _cached(source.path("-quick"), lambda: quick(source.text(ir.Tier.QUICK)))
+    code = _cached(source.path("-quick"), lambda: _quick_code(source, meanwhile))
     return _linked(code, source.entries, is_optimised=False)
+
+
+def _quick_code(source: KernelSource, meanwhile: Callable[[], object] | None) -> bytes:
+    """Quick object code; while LLVM works in another process, `meanwhile` is called in this one."""
+    code = None
+    if meanwhile is not None and cores() > 1:
+        with suppress(OSError), CompilingProcess("quick") as process:  # loads LLVM while code is emitted
+            process.begin(source.text(ir.Tier.QUICK))
+            meanwhile()
+            code = process.code()
+    # Without the process, or if it ended: this one will raise the reason.
+    return quick(source.text(ir.Tier.QUICK)) if code is None else code
 
 
 def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming], *, is_long: bool) -> Loaded:

@@ -23,7 +23,9 @@ from msgspec.structs import replace
 
 from specchk.ir.program import Program
 from specchk.ir.types import Room
+from specchk.ir.walk import is_large
 from specchk.meaning.behaviours.fairness import FairSteps
+from specchk.meaning.properties import Functions
 from specchk.native.checkpoint import Checkpoints, Saved, room_of
 from specchk.native.claims import claimed, purpose_of
 from specchk.native.compiler import KernelSource, load_kernel
@@ -144,13 +146,16 @@ class NativeEngine(Engine[list[Run]]):
         layout = layout_of(roomy)
         renamings = search.renamings
         self.source = KernelSource(roomy, layout, renamings, options.compact)
-        kernel = load_kernel(self.source, is_long=not options.optimise_after)
+        functions = options.functions or Functions.of(self.program)
+        # They confirm what compiled code finds.
+        meanwhile = functions.make if is_large(self.program) else None
+        kernel = load_kernel(self.source, is_long=not options.optimise_after, meanwhile=meanwhile)
         self.tiers = Tiers(self.source, options.optimise_after, is_optimised=kernel.is_optimised)
         limit = options.budget.max_memory_bytes
         expected = self.source.expected_states(options.budget.max_states)
         self.store = Store(roomy, layout, kernel, options.workers or cores(), limit, expected)
         search.prepared_s = search.meter.seconds
-        self.explain = Explainer(self.program, layout, self.store, search.symmetry, options.functions)
+        self.explain = Explainer(self.program, layout, self.store, search.symmetry, functions)
         if options.checkpoint is not None:
             self.checkpoints = Checkpoints(
                 options.checkpoint,

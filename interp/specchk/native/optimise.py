@@ -14,14 +14,12 @@ Not here: how LLVM is called (`codegen.objects`), and names of object code (`com
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from subprocess import DEVNULL, PIPE, Popen
 from threading import Lock, Thread
 from typing import Any, Protocol
 
-from specchk.kept import SPECCHK
+from specchk.codegen.apart import CompilingProcess
 from specchk.processes import cores
 
 LONG = 1 << 20  # successors of a search whose next one begins with optimised code
@@ -33,11 +31,6 @@ WORTH = 4
 # many, with a quarter 6 to 14, with a sixth 2.5 to 3.  In the first levels, where shares are large, no more
 # than MOST_GROWTH is relied on.
 GROWTH, MOST_GROWTH = 500, 20
-# The whole program of the other process: IR on its standard input, object code on its standard output.
-_PROGRAM = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from specchk.codegen.objects import initialize, optimised; "
-    "initialize(); sys.stdout.buffer.write(optimised(sys.stdin.buffer.read().decode()))"
-)
 
 
 class Optimiser:
@@ -46,7 +39,7 @@ class Optimiser:
     def __init__(self, text: Callable[[], str]) -> None:
         self.code: bytes | None = None
         self._text = text
-        self._process: Popen[bytes] | None = None
+        self._process: CompilingProcess | None = None
         self._lock = Lock()
         self._is_stopped = False
         self._thread = Thread(target=self._run, daemon=True)
@@ -62,24 +55,16 @@ class Optimiser:
         with suppress(MemoryError):
             text = self._text()
             process = self._begun()
-            if process is None:
-                return
-            code, _ = process.communicate(text.encode())
-            if process.returncode == 0:
-                self.code = code
+            if process is not None:
+                process.begin(text)
+                self.code = process.code()
 
-    def _begun(self) -> Popen[bytes] | None:
+    def _begun(self) -> CompilingProcess | None:
         """The process; None after `stop` or if the system refuses one: the search then keeps its kernel."""
-        command = [sys.executable, "-c", _PROGRAM, str(SPECCHK.parent)]
         with self._lock:
-            if self._is_stopped:
-                return None
-            try:
-                self._process = Popen(  # noqa: S603 - ourselves
-                    command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL
-                )
-            except OSError:
-                return None
+            if not self._is_stopped:
+                with suppress(OSError):
+                    self._process = CompilingProcess("optimised")
             return self._process
 
     def stop(self) -> None:
@@ -87,7 +72,7 @@ class Optimiser:
         with self._lock:
             self._is_stopped = True
             if self._process is not None:
-                self._process.kill()
+                self._process.stop()
         self._thread.join()
 
 

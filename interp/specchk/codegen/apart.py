@@ -1,0 +1,62 @@
+"""LLVM in a process of its own, for code that is compiled while this process does something else.
+
+A thread would not do: between its calls of LLVM it needs Python, with which this process is busy, and it
+cannot be stopped.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from subprocess import DEVNULL, PIPE, Popen
+from typing import IO, Self, cast
+
+from specchk.kept import SPECCHK
+
+# The whole program of the process: IR on its standard input, object code on its standard output.
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from specchk.codegen import objects; objects.initialize(); "
+    "code = getattr(objects, sys.argv[2])(sys.stdin.buffer.read().decode()); sys.stdout.buffer.write(code)"
+)
+
+
+class CompilingProcess:
+    """A process that compiles one module: `how` is the name of a function of `codegen.objects`.
+
+    It loads LLVM at once, and waits for the text.  Raises `OSError` if the system refuses a process.
+    """
+
+    def __init__(self, how: str) -> None:
+        command = [sys.executable, "-c", _PROGRAM, str(SPECCHK.parent), how]
+        self._process = Popen(  # noqa: S603 - ourselves
+            command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL
+        )
+
+    def begin(self, text: str) -> None:
+        """Give it LLVM IR to compile."""
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # of a process that has ended, `code` is None
+            self._process.stdin.write(text.encode())
+            self._process.stdin.close()
+
+    def code(self) -> bytes | None:
+        """The object code, once it is complete; None if the process ended without."""
+        assert self._process.stdout is not None
+        with self._process.stdout as pipe:
+            code = pipe.read()
+        return code if self._process.wait() == 0 else None
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        for pipe in (self._process.stdin, self._process.stdout):
+            # What could not be sent is no reason to lose the exception with which the block ends.
+            with suppress(BrokenPipeError):
+                cast("IO[bytes]", pipe).close()
