@@ -1,13 +1,20 @@
-"""Structs that are compared by some of their fields."""
+"""Structs that are compared by some of their fields, and structs whose text is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, ClassVar
 
 from msgspec import Struct
+
+
+class Described(Struct, frozen=True):
+    """A small struct that occurs in many places; its text is kept."""
+
+    def __repr__(self) -> str:
+        return _text(self)
 
 
 class Identified(Struct, frozen=True, eq=False):
@@ -36,6 +43,11 @@ class Identified(Struct, frozen=True, eq=False):
         form, values = _form(type(self))
         text: str = form % values(self)
         return text
+
+
+@lru_cache(maxsize=1 << 12)
+def _text(part: Described) -> str:
+    return Struct.__repr__(part)
 
 
 @cache

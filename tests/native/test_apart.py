@@ -12,6 +12,7 @@ from specchk.codegen import apart
 from specchk.codegen.apart import CompilingProcess
 from specchk.ir import walk
 from specchk.ir.program import Program
+from specchk.meaning.properties import Functions
 from specchk.native import compiler
 from specchk.native.compiler import KernelSource, load_kernel
 from specchk.native.engine import search
@@ -82,11 +83,12 @@ def test_a_refused_process_costs_time_only(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_interruption_ends_the_process(processes: list[CompilingProcess]) -> None:
     """Also one that comes before the process has taken the text."""
 
-    def interrupted() -> None:
-        raise KeyboardInterrupt
+    class Interrupted(Functions):
+        def make(self) -> None:
+            raise KeyboardInterrupt
 
     program = small()
-    source = KernelSource(program, layout_of(program))
+    source, functions = KernelSource(program, layout_of(program)), Functions.of(program)
     with pytest.raises(KeyboardInterrupt):
-        load_kernel(source, is_long=False, meanwhile=interrupted)
+        load_kernel(source, Interrupted(functions.stepper, functions.properties), is_long=False)
     assert [process._process.returncode for process in processes] == [-9]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from typing import IO, Self, cast
 
-from specchk.kept import SPECCHK
-
+_FOLDER = Path(__file__).parents[2]  # from which specchk is imported, or its archive
 # The whole program of the process: IR on its standard input, object code on its standard output.
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); from specchk.codegen import objects; objects.initialize(); "
@@ -27,7 +27,7 @@ class CompilingProcess:
     """
 
     def __init__(self, how: str) -> None:
-        command = [sys.executable, "-c", _PROGRAM, str(SPECCHK.parent), how]
+        command = [sys.executable, "-c", _PROGRAM, str(_FOLDER), how]
         self._process = Popen(  # noqa: S603 - ourselves
             command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL
         )

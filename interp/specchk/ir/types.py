@@ -9,30 +9,19 @@ engine ignores it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from math import comb, prod
 from typing import TypeVar
 
 from msgspec import Struct
 
-
-class Kind(Struct, frozen=True):
-    """A type of the core; its text is made once, since every node of a program has a type."""
-
-    def __repr__(self) -> str:
-        return _text(self)
+from specchk.identity import Described
 
 
-@lru_cache(maxsize=4096)
-def _text(kind: Kind) -> str:
-    return Struct.__repr__(kind)
-
-
-class Bool(Kind, frozen=True):
+class Bool(Described, frozen=True):
     """False, True."""
 
 
-class Int(Kind, frozen=True):
+class Int(Described, frozen=True):
     """Integers from `low` to `high`, both included."""
 
     low: int
@@ -40,27 +29,27 @@ class Int(Kind, frozen=True):
     horizon: bool = False
 
 
-class Enum(Kind, frozen=True):
+class Enum(Described, frozen=True):
     """Values are indexes into `members`."""
 
     name: str
     members: tuple[str, ...]
 
 
-class Sort(Kind, frozen=True):
+class Sort(Described, frozen=True):
     """Values are indexes into `members`, which are interchangeable."""
 
     name: str
     members: tuple[str, ...]
 
 
-class Option(Kind, frozen=True):
+class Option(Described, frozen=True):
     """`()` or `(x,)`."""
 
     item: Type
 
 
-class Record(Kind, frozen=True):
+class Record(Described, frozen=True):
     """A tuple in the order of `fields`, which are sorted by name.
 
     Those of the language's tuples are numbers, as in `lang.check.types`.
@@ -83,7 +72,7 @@ class Record(Kind, frozen=True):
         return [field for field, _ in self.fields].index(name)
 
 
-class Union(Kind, frozen=True):
+class Union(Described, frozen=True):
     """A pair of the variant's index and its record."""
 
     name: str
@@ -94,7 +83,7 @@ class Union(Kind, frozen=True):
         return [name for name, _ in self.variants].index(tag)
 
 
-class Map(Kind, frozen=True):
+class Map(Described, frozen=True):
     """A tuple with one value for each key, in the order of the key type's values."""
 
     key: Type
@@ -126,7 +115,7 @@ class Room(Struct, frozen=True, order=True):
         return cls(items, max(cls().dense, BITS_FOR_A_SLOT * items))
 
 
-class Set(Kind, frozen=True):
+class Set(Described, frozen=True):
     """A strictly ascending tuple.
 
     `keyed`: a partial map, whose items are records of a `key` and a `value`, one for each key.  The code that
@@ -145,14 +134,14 @@ class Set(Kind, frozen=True):
         return key, value
 
 
-class Seq(Kind, frozen=True):
+class Seq(Described, frozen=True):
     """A tuple of at most `limit` items."""
 
     item: Type
     limit: int
 
 
-class Bag(Kind, frozen=True):
+class Bag(Described, frozen=True):
     """An ascending tuple of at most `limit` items, with repetitions."""
 
     item: Type

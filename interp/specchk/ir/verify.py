@@ -283,7 +283,7 @@ class _Check:
 
 @lru_cache(maxsize=1 << 14)  # definitions are inlined, so most applications are as others are
 def _misapplied(op: Op, given: Kinds, data: int, kind: Type) -> str | None:
-    """What is wrong with an operator's application to arguments of these types, if anything is."""
+    """The fault of an operator applied to arguments of these types; None without one."""
     card = op.card
     if not card.accepts(given):
         return f"{op.name} of {' '.join(map(show, given))}"

@@ -20,6 +20,8 @@ from specchk.codegen.apart import CompilingProcess
 from specchk.codegen.images import image_of, processor_name
 from specchk.codegen.llvm import linked, machine_name, optimised, quick
 from specchk.ir.program import Program
+from specchk.ir.walk import is_large
+from specchk.meaning.properties import Functions
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.edge_kernel import EdgeKernel, RankedSteps
 from specchk.native.kernel.exchange_kernel import ExchangeKernel
@@ -173,27 +175,25 @@ class ExchangeSource(KernelSource, frozen=True, dict=True):
     entries: ClassVar = EXCHANGE
 
 
-def load_kernel(
-    source: KernelSource, *, is_long: bool, meanwhile: Callable[[], object] | None = None
-) -> Loaded:
+def load_kernel(source: KernelSource, functions: Functions | None = None, *, is_long: bool) -> Loaded:
     """The kernel, cached or newly compiled; optimised if its use `is_long`, or an earlier one was.
 
-    `meanwhile`: what else there is to do; it is called if that saves time.
+    `functions`: those of the program, which are made while LLVM works if the program is large.
     """
     # Optimised code that is there costs no more than quick code, however short its use will be.
     if is_long or any(kept.read(source.path(kind)) is not None for kind in ("", "-long")):
         return _linked(source.code(), source.entries)
-    code = _cached(source.path("-quick"), lambda: _quick_code(source, meanwhile))
+    code = _cached(source.path("-quick"), lambda: _quick_code(source, functions))
     return _linked(code, source.entries, is_optimised=False)
 
 
-def _quick_code(source: KernelSource, meanwhile: Callable[[], object] | None) -> bytes:
-    """Quick object code; while LLVM works in another process, `meanwhile` is called in this one."""
+def _quick_code(source: KernelSource, functions: Functions | None) -> bytes:
     code = None
-    if meanwhile is not None and cores() > 1:
-        with suppress(OSError), CompilingProcess("quick") as process:  # loads LLVM while code is emitted
+    if functions is not None and is_large(source.program) and cores() > 1:
+        # The process loads LLVM while code is emitted.
+        with suppress(OSError), CompilingProcess("quick") as process:
             process.begin(source.text(ir.Tier.QUICK))
-            meanwhile()
+            functions.make()
             code = process.code()
     # Without the process, or if it ended: this one will raise the reason.
     return quick(source.text(ir.Tier.QUICK)) if code is None else code

@@ -23,7 +23,6 @@ from msgspec.structs import replace
 
 from specchk.ir.program import Program
 from specchk.ir.types import Room
-from specchk.ir.walk import is_large
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.properties import Functions
 from specchk.native.checkpoint import Checkpoints, Saved, room_of
@@ -57,8 +56,7 @@ class NativeOptions(Options, frozen=True):
     the directory of states when memory is used up.  `checkpoint`: a directory that is written every
     `checkpoint_every_s` seconds and, with `resume`, read at the start.  `handover`: the states of a level
     that is left to another engine before it is expanded.  `room`: the first room of sets, None for a guess;
-    `anew` replaces a checkpoint of this search with too little room.  `optimise_after`: the successors of a
-    search that is long, whose code is optimised (`optimise`); 0: before it.
+    `anew` replaces a checkpoint with too little of it.  `optimise_after`: the successors of a long search.
     """
 
     workers: int = 0
@@ -80,7 +78,8 @@ def search(
 
     `Unsupported` if only the reference engine can, `Unusable` if a checkpoint cannot be read or placed.
     """
-    options = replace(options, room=options.room or first_room(program, options.functions))
+    functions = options.functions or Functions.of(program)
+    options = replace(options, functions=functions, room=options.room or first_room(program, functions))
     place = options.checkpoint
     if place is not None:  # refused before there is a claim; without one, by the engine
         layout_of(with_room(program, options.room or FIRST_ROOM))
@@ -146,16 +145,13 @@ class NativeEngine(Engine[list[Run]]):
         layout = layout_of(roomy)
         renamings = search.renamings
         self.source = KernelSource(roomy, layout, renamings, options.compact)
-        functions = options.functions or Functions.of(self.program)
-        # They confirm what compiled code finds.
-        meanwhile = functions.make if is_large(self.program) else None
-        kernel = load_kernel(self.source, is_long=not options.optimise_after, meanwhile=meanwhile)
+        kernel = load_kernel(self.source, options.functions, is_long=not options.optimise_after)
         self.tiers = Tiers(self.source, options.optimise_after, is_optimised=kernel.is_optimised)
         limit = options.budget.max_memory_bytes
         expected = self.source.expected_states(options.budget.max_states)
         self.store = Store(roomy, layout, kernel, options.workers or cores(), limit, expected)
         search.prepared_s = search.meter.seconds
-        self.explain = Explainer(self.program, layout, self.store, search.symmetry, functions)
+        self.explain = Explainer(self.program, layout, self.store, search.symmetry, options.functions)
         if options.checkpoint is not None:
             self.checkpoints = Checkpoints(
                 options.checkpoint,
