@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -127,6 +128,32 @@ def test_a_definition_that_is_used_again_is_called(most: int, tmp_path: Path) ->
     assert [name for name in quick.globals if name.startswith("part")]
     assert not [name for name in optimised.globals if name.startswith("part")]
     assert differences(program, optimising_after=LONG, keep_going=True) == {}
+
+
+DIFFERENT = """spec different
+var x : 0..3 = 0
+def p(a: 0..200): bool = x * a < a + 5 and x + a < a * 3 and (exists k in 0..3: k * a < a + x) and x < a
+action grow():
+    require x < 3
+    x' = x + 1
+"""
+
+
+def test_different_copies_are_compared_a_few_times(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Else comparing would take longer than to emit all copies."""
+    compared: Counter[tuple[int, type]] = Counter()
+
+    def counted(part: nodes.Expr, other: nodes.Expr) -> dict[int, int] | None:
+        compared[id(other.span), type(other)] += 1
+        return renaming(part, other)
+
+    monkeypatch.setattr(repeated, "renaming", counted)
+    text = DIFFERENT + "".join(f"invariant i{a}: p({a}) or x > {a}\n" for a in range(100))
+    program = program_of(text, tmp_path)
+    assert program is not None
+    KernelSource(program, layout_of(program)).module(Tier.QUICK)
+    most = repeated.MOST_VARIANTS
+    assert 1 < max(compared.values()) <= most * (most + 1) / 2 + most
 
 
 SMALL, WIDE = Int(0, 3), Int(0, 7)

@@ -31,7 +31,7 @@ from specchk.native.values.expressions import ExpressionEmitter
 from specchk.native.values.totality import ExpressionFacts
 
 LEAST = 20  # the cost of a part that is worth a function of its own
-MOST_VARIANTS = 4  # of the part at one place; further ones are emitted where they occur
+MOST_VARIANTS = 4  # of the part at one place; all further ones are emitted where they occur
 UNDEFINED, BEYOND = 1, 2  # why a part has no value
 
 Place = tuple[int, type]  # the identity of a span, and the class of the node
@@ -103,7 +103,11 @@ class RepeatedParts:
     ) -> tuple[PartFunction, list[Val]] | None:
         """A new function, and its arguments here."""
         variants = self._known.setdefault(place, [])
-        if self._facts.cost(expr) < LEAST or len(variants) == MOST_VARIANTS:
+        if len(variants) == MOST_VARIANTS:
+            # Copies seem to be different, and to compare them further may take longer than their code.
+            self._times[place] = 0
+            return None
+        if self._facts.cost(expr) < LEAST:
             return None
         names = _free(expr)
         given = [emitter.locals[name] for name in names]
