@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from specchk.compile.instantiate import Instance
+from specchk.explore.written import value_of
 from specchk.ir.nodes import Const, Expr
 from specchk.ir.types import Enum, Int, Map, Option, Record, Seq, Sort, Type, of_shape
 from specchk.lang.syntax import decls, tree
@@ -184,7 +185,7 @@ class Viewer:
         declared = self._arrows.get(step.action)
         if self._arrows and declared is None:
             return None
-        values = [_parse(text, param.type) for text, param in zip(step.args, action.params, strict=True)]
+        values = [value_of(text, param.type) for text, param in zip(step.args, action.params, strict=True)]
         if declared is not None:
             constants = [Const(p.type, p.span, value) for p, value in zip(action.params, values, strict=True)]
             names: dict[str, Expr] = dict(zip(declared.params, constants, strict=True))
@@ -200,13 +201,6 @@ class Viewer:
 def _named(items: Iterable[tuple[str, decls.Shown]]) -> tuple[Marked, ...]:
     """The entries with each name once; the last entry with a name counts."""
     return tuple({item.name: Marked(item.name, lane, item.value) for lane, item in items}.values())
-
-
-def _parse(text: str, kind: Type) -> Any:
-    """The value that `show` formatted as `text`."""
-    # By showing all values: there is one way to write a value, so this is the inverse without a parser of
-    # its own.
-    return next(value for value in universe(kind) if show(value, kind) == text)
 
 
 def cells(value: Any, kind: Type) -> tuple[Cell, ...]:
