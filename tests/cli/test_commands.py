@@ -91,6 +91,38 @@ def test_check_looks_at_the_constants_of_every_model(
     assert (said.code, set_to.split(" = ")[1] in said.err) == (30, True), said.err
 
 
+REJECTED = {
+    "view n in Node:\n    label same: of == { k: 0 for k in {0, 1} }\n": "S309",
+    "scenario way on m:\n    assert of == { k: 0 for k in {0, 1} }\n": "S309",
+    "scenario way on other:\n    put(0) where of == { k: 0 for k in {0, 1} }\n": "S309",
+    "scenario way on other:\n    put(card({ { k: 0 for k in {0, 1} } }))\n": "S309",
+    "liveness ends: eventually of[0] == 1 or always of[0] == 0\n": "S601",
+    "fair put(k)\nliveness ends: eventually of[0] == 1\n": "S604",
+}
+
+
+@pytest.mark.parametrize("line", REJECTED)
+def test_check_is_not_content_with_what_another_command_rejects(specchk: Any, here: Path, line: str) -> None:
+    """`run`, `draw` or `test`, once the model is known."""
+    text = """spec s
+sort Node
+type Key = 0..69
+var of : Key -> 0..1 = { k: 0 for k in Key }
+action put(k: Key):
+    of'[k] = 1
+deadlock ok
+model m:
+    Node = 2
+model other extends m:
+    actions put
+"""
+    (here / "s.spec").write_text(text, encoding="utf-8")
+    assert specchk("check", "s.spec").code == 0
+    (here / "s.spec").write_text(text + line, encoding="utf-8")
+    said = specchk("check", "s.spec")
+    assert (said.code, said.err.count("error"), REJECTED[line] in said.err) == (30, 2, True), said.err
+
+
 UNTIDY = "spec s\nvar  x:0..3=0\n"
 
 

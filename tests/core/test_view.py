@@ -63,3 +63,32 @@ def test_a_view_is_over_a_sort_or_an_enum(lanes):
     with pytest.raises(SpecError) as caught:
         check("post.spec", SPEC.replace("view p in Party", f"view p in {lanes}"))
     assert any(lanes in one.message for one in caught.value.diagnostics)
+
+
+VIEWED = """spec viewed
+type Key = 0..2
+type Party = enum { sender, reader }
+var of : Key -> 0..1 = { k: 0 for k in Key }
+action drop():
+    of'[0] = 1
+view p in Party:
+    LINE
+model m:
+    expect holds
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["log: if TEST then 1 else 0", "mark at: if TEST then 1 else 0", "label keyed: TEST",
+     "arrow drop(): (if TEST then sender else reader) -> reader",
+     "arrow drop(): sender -> (choose q in Party: TEST)"],
+)  # fmt: skip
+def test_what_no_picture_could_show_is_rejected_before_a_search(line):
+    """That a map lacks a key is found with its type: no picture of a verdict ends in an error."""
+    text = VIEWED.replace("LINE", line)
+    instantiate(check("viewed.spec", text.replace("TEST", "of == { k: 0 for k in Key }")))
+    checked = check("viewed.spec", text.replace("TEST", "of == { k: 0 for k in {0, 1} }"))
+    with pytest.raises(SpecError) as caught:
+        instantiate(checked)
+    assert [one.code for one in caught.value.diagnostics] == ["S309"]

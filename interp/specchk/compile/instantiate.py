@@ -98,7 +98,7 @@ def _instance(checked: CheckedSpec, fixed: FixedModel) -> Instance:
 
 
 def survey(checked: CheckedSpec, model: str) -> None:
-    """Check a model's constants, bounds and initial values without lowering the rest; raises `SpecError`."""
+    """Check what a model determines, without lowering actions and properties; raises `SpecError`."""
     ground(checked, choose_model(checked, model, {}))
 
 

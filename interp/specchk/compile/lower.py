@@ -101,6 +101,36 @@ class Lowering:
         body = self.expressions.lower(node, Scope(self.spec, names or {}))
         return body, self.expressions.next_local
 
+    def views(self) -> None:
+        """Lower all expressions of views, which a picture lowers for each lane; raises `SpecError`."""
+        for view in self.spec.views:
+            full = view.sort.full
+            enum = self.spec.types.get(full)
+            lanes = self.ground.sort(full) if enum is None else self.ground.declared(enum, self.spec)
+            lane: Expr = self.expressions.local(view.lane, lanes, view.span)
+            for item in (*view.logs, *view.marks, *view.labels):
+                self.expression(item.value, {view.lane: lane})
+            for arrow in view.arrows:
+                params = self.spec.actions[arrow.action].params
+                kinds = [self.ground.declared(param.type, self.spec) for param in params]
+                names: dict[str, Expr] = {
+                    name: self.expressions.local(name, kind, arrow.span)
+                    for name, kind in zip(arrow.params, kinds, strict=True)
+                }
+                self.expression(arrow.source, names)
+                self.expression(arrow.target, names)
+
+    def scenarios(self) -> None:
+        """Lower all expressions of the model's scenarios, as a run of them does; raises `SpecError`."""
+        for scenario in self.spec.scenarios.values():
+            for line in scenario.steps if scenario.model.text == self.model.name else ():
+                if isinstance(line, decls.Assert):
+                    self.expression(line.condition)
+                    continue
+                for node in (*[arg.value for arg in line.call.args], line.where):
+                    if node is not None:
+                        self.expression(node)
+
     def definitions(self) -> list[tuple[str, tuple[Type, ...], Type]]:
         """The value definitions with a declared result: names, types of parameters and of the result."""
         found: list[tuple[str, tuple[Type, ...], Type]] = []
@@ -197,6 +227,8 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
         folded=_folded(lowering, *[one.expressions for one in refinements]),
         ignored=_ignored(spec, model), ignored_at=model.ignored[0].span if model.ignored else None,
     )  # fmt: skip
+    # Pictures lower views, where a rejection would come after the verdict.
+    lowering.views()
     return program, lowering
 
 
@@ -235,11 +267,13 @@ def _folded(*lowerings: Lowering | ExpressionLowering) -> tuple[str, ...]:
 
 
 def ground(checked: CheckedSpec, model: FixedModel) -> None:
-    """Only the parts that a model determines: constants, finite types, initial values; raises `SpecError`."""
+    """Only what a model determines, from constants to views and its scenarios; raises `SpecError`."""
     lowering = Lowering(checked, model)
     lowering.variables()
     _constants(lowering)
     _assumed(lowering)
+    lowering.views()
+    lowering.scenarios()
 
 
 def _assumed(lowering: Lowering) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 
@@ -38,6 +39,15 @@ def command(files: Sequence[str], as_json: bool) -> None:
     leave(Exit.OK, as_json=as_json, json=lambda: report, text=lambda: "\n".join(lines))
 
 
+@contextmanager
+def _collected(diagnostics: list[Diagnostic]) -> Iterator[None]:
+    """A context whose rejection adds to the diagnostics, each once."""
+    try:
+        yield
+    except SpecError as error:
+        diagnostics += [found for found in error.diagnostics if found not in diagnostics]
+
+
 def _check(file: str) -> tuple[list[Diagnostic], str, list[str]]:
     """The errors of a file, its line in the report, and its notes."""
     try:
@@ -47,16 +57,13 @@ def _check(file: str) -> tuple[list[Diagnostic], str, list[str]]:
     diagnostics: list[Diagnostic] = []
     notes: list[str] = []
     for number, model in enumerate(checked.spec.models):
-        try:
-            # One model is lowered whole, for errors in bodies; of the others only what their constants decide
-            # is new.
-            if number:
-                survey(checked, model)
-            else:
+        # One model is lowered whole, for errors in bodies; of the others only what their constants decide is
+        # new, and their scenarios.
+        if number == 0:
+            with _collected(diagnostics):
                 notes = [prospect.line for prospect in prospects(instantiate(checked, model).program)]
-        except SpecError as error:  # what no engine checks yet is for `run` to refuse
-            new = [d for d in error.diagnostics if d not in diagnostics]
-            diagnostics += [d for d in new if not d.code.startswith("S6")]
+        with _collected(diagnostics):
+            survey(checked, model)
     spec = checked.spec
     if not spec.models:
         notes.append(f"{file}: no model; what only its constants decide was not checked")
