@@ -13,18 +13,22 @@ import click
 from msgspec.structs import replace
 
 from specchk.cli.common import load, rejections
+from specchk.cli.engines import loaded
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.replay.divergence import SCHEMA, read
 from specchk.conform.replay.place import Divergence
 from specchk.explore.scenario import run_scenario
 from specchk.explore.walk import NoSuchPath, Walker
+from specchk.ir.types import numbers
 from specchk.lang.syntax import decls
+from specchk.lang.text.diagnostics import SpecError
 from specchk.lang.text.given import read as read_given
 from specchk.meaning.undefined import Undefined
 from specchk.report.json import value_json
 from specchk.report.read import TraceFile, Unreadable, trace_file
 from specchk.search.verdict import Trace, Violation
 
+MOST = 1 << 20  # the largest number above a horizon in a trace; a picture has a cell for each record
 Drawn = tuple[Instance, Trace, Violation | None]
 
 
@@ -44,8 +48,8 @@ def from_file(file: str, report: Any, model: str | None, overrides: Mapping[str,
     """The trace in a file's JSON, with every step checked; raises a clear error if it is not a behaviour."""
     with _readable(file):
         contents = trace_file(report)
-        instance, trace = _followed(contents, file, model, overrides)
-        return instance, trace, Walker(instance).violation(trace, contents.property)
+        instance, trace, walker = _followed(contents, file, model, overrides)
+        return instance, trace, walker.violation(trace, contents.property)
 
 
 def divergence_from_file(
@@ -59,19 +63,62 @@ def divergence_from_file(
         if not isinstance(divergence, dict):
             raise Unreadable("it has no divergence: the implementation conforms")
         contents = trace_file({**report, "trace": divergence.get("trace")})
-        instance, trace = _followed(contents, file, model, overrides)
+        instance, trace, _ = _followed(contents, file, model, overrides)
         return instance, read(instance.program, trace, divergence)
 
 
 def _followed(
     contents: TraceFile, file: str, model: str | None, overrides: Mapping[str, str]
-) -> tuple[Instance, Trace]:
+) -> tuple[Instance, Trace, Walker]:
     with rejections():
         instance = _instance(contents, file, model, overrides)
-    trace = Walker(instance).follow(contents.read(instance.program), contents.labels)
+    walker = Walker(instance)
+    try:
+        trace = _along(walker, contents)
+    except (Unreadable, NoSuchPath):
+        # The symbolic engine's traces may have numbers above a horizon, where the spec does not end.
+        if (beyond := _walker_beyond(instance, contents)) is None:
+            raise
+        walker, trace = beyond, _along(beyond, contents)
     if contents.loop is not None and trace.states[contents.loop] != trace.last:
         raise Unreadable(f"its last state is not state {contents.loop} again, where it loops")
-    return instance, replace(trace, loop=contents.loop)
+    return instance, replace(trace, loop=contents.loop), walker
+
+
+def _along(walker: Walker, contents: TraceFile) -> Trace:
+    return walker.follow(contents.read(walker.program), contents.labels)
+
+
+def _walker_beyond(instance: Instance, contents: TraceFile) -> Walker | None:
+    """A walker without horizons for a trace with numbers above one; None if that is not the case."""
+    program, found = instance.program, sorted(set(_numbers_of((contents.states, contents.labels))))
+    types = [variable.type for variable in program.variables]
+    types += [param.type for action in program.actions for param in action.params]
+    ends = [number.high for kind in types for number in numbers(kind) if number.horizon]
+    if not found or not min(ends, default=found[-1]) < found[-1] <= MOST:
+        return None
+    try:
+        loaded("specchk.symbolic.legality").check(program)
+    except SpecError:  # a set of all numbers would have to be listed, and no engine writes such a trace
+        return None
+    replay = loaded("specchk.symbolic.replay")
+    path = replay.ReplayPath((), (*found, found[-1] + 1))
+    raised = replay.raised_to(program, path.most, choosing=False)
+    return Walker(replace(instance, program=raised), replay.Unended(raised, path.numbers))
+
+
+def _numbers_of(data: Any) -> Iterator[int]:
+    """All numbers in JSON values, those in texts included."""
+    match data:
+        case dict():
+            yield from _numbers_of([*data, *data.values()])
+        case list() | tuple():
+            for part in data:
+                yield from _numbers_of(part)
+        case str():
+            yield from map(int, re.findall(r"(?<!\w)\d{1,20}(?!\w)", data))
+        case int() if not isinstance(data, bool):
+            yield data
 
 
 @contextmanager

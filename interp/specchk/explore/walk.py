@@ -48,12 +48,12 @@ class Position(Struct, frozen=True):
 
 
 class Walker:
-    """Follows paths through the states of an instance."""
+    """Follows paths through the states of an instance; `stepper` is one of its own program by default."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, stepper: Stepper | None = None) -> None:
         self.instance = instance
         self.program = instance.program
-        self._stepper = Stepper(self.program)
+        self._stepper = stepper if stepper is not None else Stepper(self.program)
         self._properties = Properties(self.program, self._stepper)
         self._ends = Ends(self.program, self._stepper, self._properties)
         self.initial = initial_states(self.program)
