@@ -109,7 +109,7 @@ TABLES: dict[str, tuple[Any, str]] = {
 def applied(op: Op, kinds: Signature, data: int = 0) -> Apply:
     """The operator on variables of these types."""
     args = tuple(Var(kind, SPAN, slot, primed=False) for slot, kind in enumerate(kinds))
-    kind = MADE[op] if op.card.gives is None else result_type(op, args, data)
+    kind = MADE[op] if op.card.result is None else result_type(op, args, data)
     return Apply(kind, SPAN, op, args, data)
 
 
@@ -211,7 +211,7 @@ def unwritten(op: Op) -> list[str]:
     if card.word.isalpha() and card.word not in {*BUILTINS, *KEYWORDS}:
         wrong.append(f"{op.name}: `{card.word}` is not built in")
     for other in Op:
-        if other is not op and card.takes and other.card.word == card.word and not _is_form(other):
+        if other is not op and card.shapes and other.card.word == card.word and not _is_form(other):
             wrong += [
                 f"{op.name} or {other.name}, on {k}" for k in SIGNATURES.get(op, ()) if other.card.accepts(k)
             ]
@@ -224,15 +224,15 @@ def wordless() -> list[str]:
 
 
 def _is_form(op: Op) -> bool:
-    return not op.card.word or op.card.takes is None
+    return not op.card.word or op.card.shapes is None
 
 
 def miscarded(op: Op) -> list[str]:
     """Differences between the meaning and the card."""
     found = [line for expr, kinds in cases(op) for line in _miscarded(expr, kinds)]
-    if _builds(op) != (op.card.parts is not None):
+    if _builds(op) != (op.card.part_types is not None):
         found.append(f"{op.name} is {'' if _builds(op) else 'not '}built from its arguments")
-    if (op.card.takes is None) != (op.card.gives is None):
+    if (op.card.shapes is None) != (op.card.result is None):
         found.append(f"{op.name} is a literal by half")
     return found
 
@@ -248,8 +248,8 @@ def _miscarded(expr: Apply, kinds: Signature) -> Iterator[str]:
     check = checker(expr.type, SPAN)
     if not all(_is_of(value, expr.type, check) for value in results if value is not None):
         yield f"{op.name} gives more than {expr.type} on {kinds}"
-    if op.card.parts is not None:
-        wanted = op.card.parts(expr.type, expr.data, len(kinds))
+    if op.card.part_types is not None:
+        wanted = op.card.part_types(expr.type, expr.data, len(kinds))
         if len(wanted) != len(kinds) or not all(map(fits, kinds, wanted)):
             yield f"{op.name} is not made of {wanted}"
 

@@ -39,7 +39,7 @@ def test_every_word_of_the_language_is_an_operator_s() -> None:
 
 def test_every_literal_is_given_a_type() -> None:
     """The type of any other result is computed."""
-    assert set(MADE) == {op for op in Op if op.card.gives is None}
+    assert set(MADE) == {op for op in Op if op.card.result is None}
 
 
 def test_every_kind_of_expression_has_a_rule() -> None:

@@ -54,9 +54,9 @@ def test_an_operator_without_its_mark_is_named(op: Op, monkeypatch: pytest.Monke
     assert names(unmarked(op), op)
 
 
-@pytest.mark.parametrize("op", [op for op in Op if op.card.parts], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in Op if op.card.part_types], ids=lambda op: op.name)
 def test_an_operator_without_its_parts_is_named(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, op, parts=None)
+    plant(monkeypatch, op, part_types=None)
     assert names(miscarded(op), op)
 
 
@@ -74,9 +74,9 @@ def test_an_operator_that_loops_is_named(op: Op, monkeypatch: pytest.MonkeyPatch
     assert names(misjudged(op), op)
 
 
-@pytest.mark.parametrize("op", [op for op in Op if op.card.takes], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in Op if op.card.shapes], ids=lambda op: op.name)
 def test_an_operator_with_an_argument_too_few_is_named(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch, op, takes=op.card.takes[1:])  # type: ignore[index]
+    plant(monkeypatch, op, shapes=op.card.shapes[1:])  # type: ignore[index]
     assert names(untried(op), op)
 
 
@@ -96,7 +96,7 @@ def test_a_word_that_is_not_built_in_or_means_two_things_is_named(monkeypatch: p
 
 def test_a_type_that_is_too_narrow_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interval of a sum is not that of a difference, nor a set's extreme its size."""
-    plant(monkeypatch, Op.ADD, gives=Op.SUB.card.gives)
-    plant(monkeypatch, Op.SET_MIN, gives=Op.CARD.card.gives)
+    plant(monkeypatch, Op.ADD, result=Op.SUB.card.result)
+    plant(monkeypatch, Op.SET_MIN, result=Op.CARD.card.result)
     assert names(miscarded(Op.ADD), Op.ADD)
     assert names(miscarded(Op.SET_MIN), Op.SET_MIN)

@@ -132,7 +132,7 @@ def misjudged(op: Op) -> list[str]:
 def _length(expr: Apply, kinds: Signature, limit: int) -> int:
     kinds = tuple(resized(kind, limit) for kind in kinds)
     args = tuple(replace(arg, type=kind) for arg, kind in zip(expr.args, kinds, strict=True))
-    literal = expr.op.card.gives is None
+    literal = expr.op.card.result is None
     kind = resized(expr.type, limit) if literal else result_type(expr.op, args, expr.data)
     code = emit(ir.IRModule(), "f", replace(expr, type=kind, args=args), layout_of(kinds))
     return sum(len(block.lines) for block in code.blocks)

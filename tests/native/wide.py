@@ -56,7 +56,7 @@ KNOWN = 3  # of which so many are known beforehand, in turn
 def applied(op: Op) -> Iterator[tuple[Apply, Signature]]:
     """An operator on variables."""
     given = WIDE[op]
-    literal = op.card.gives is None
+    literal = op.card.result is None
     for kinds in given[:1] if literal else given:
         assert isinstance(kinds, tuple)
         args = tuple(Var(kind, SPAN, slot, primed=False) for slot, kind in enumerate(kinds))

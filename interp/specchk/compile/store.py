@@ -55,7 +55,7 @@ def _stored_applied(expr: Apply, kind: Type) -> Expr:
             base, value = expr.args
             if fits(base.type, _with(kind, expr.data, base.type)):
                 return replace(expr, type=kind, args=(base, stored(value, kind.fields[expr.data][1])))
-    rule = expr.op.card.parts
+    rule = expr.op.card.part_types
     parts = rule(kind, expr.data, len(expr.args)) if rule is not None else []
     # A sequence or bag has fewer parts than arguments where there is no room for all of them.
     if rule is None or len(parts) < len(expr.args):

@@ -60,32 +60,32 @@ def always(_: Kinds) -> bool:
 class Card(Struct, frozen=True):
     """The facts about one operator.
 
-    | member    | is |
-    |-----------|----|
-    | `word`    | the word of the language, "" for an operator with its own syntax |
-    | `takes`   | the shape of each argument, `object` if any shape is allowed; None: as `parts` gives it |
-    | `gives`   | the type of the result; None for a literal: an empty one does not show it, its node has it |
-    | `partial` | whether it may have no value though its arguments have |
-    | `parts`   | if the result is built from the arguments: their types in a result of some type |
-    | `marks`   | the tracer's record: the `sign` of two sides, the `truth` of a bool that is read |
-    | `is_part` | whether the value is a part of the first argument, or that with other content |
-    | `loops`   | whether its code visits items one by one, so that it is not computed needlessly |
+    | member       | is |
+    |--------------|----|
+    | `word`       | the word of the language, "" for an operator with its own syntax |
+    | `shapes`     | the shape of each argument, `object` if any shape is allowed; None: as in `part_types` |
+    | `result`     | the type of the result; None for a literal, whose node has it: an empty one does not |
+    | `partial`    | whether it may have no value though its arguments have |
+    | `part_types` | if the result is built from the arguments: their types in a result of some type |
+    | `marks`      | the tracer's record: the `sign` of two sides, the `truth` of a bool that is read |
+    | `is_part`    | whether the value is a part of the first argument, or that with other content |
+    | `loops`      | whether its code visits items one by one, so that it is not computed needlessly |
     """
 
     word: str
-    takes: tuple[type, ...] | None
-    gives: Rule | None
+    shapes: tuple[type, ...] | None
+    result: Rule | None
     partial: Partial = never
-    parts: Parts | None = None
+    part_types: Parts | None = None
     marks: Mark = ""
     is_part: bool = False
     loops: bool = False
 
     def accepts(self, kinds: Kinds) -> bool:
         """Whether the arguments have the right number and shapes; one without a value has every shape."""
-        if self.takes is None or len(kinds) != len(self.takes):
-            return self.takes is None
-        return all(isinstance(k, shape) or _is_empty(k) for k, shape in zip(kinds, self.takes, strict=True))
+        if self.shapes is None or len(kinds) != len(self.shapes):
+            return self.shapes is None
+        return all(isinstance(k, shape) or _is_empty(k) for k, shape in zip(kinds, self.shapes, strict=True))
 
 
 def _is_empty(kind: Type) -> bool:
@@ -322,18 +322,18 @@ class Op(Enum):
     MAX = Card(
         "max", (Int, Int), _numbers(lambda a, b: (max(a.low, b.low), max(a.high, b.high))), marks="sign"
     )
-    RECORD = Card("", None, None, parts=_fields)  # fields in order
+    RECORD = Card("", None, None, part_types=_fields)  # fields in order
     FIELD = Card("", (Record,), _field, marks="truth", is_part=True)
     WITH_FIELD = Card("", (Record, object), _with_field)
-    VARIANT = Card("", None, None, parts=_payload)
+    VARIANT = Card("", None, None, part_types=_payload)
     IS_VARIANT = Card("", (Union,), _bool, marks="truth")
-    SOME = Card("some", (object,), lambda kinds, _: Option(kinds[0]), parts=_items)
+    SOME = Card("some", (object,), lambda kinds, _: Option(kinds[0]), part_types=_items)
     GET = Card("get", (Option,), _content, always, marks="truth", is_part=True)
     GET_OR = Card("get", (Option, object), lambda kinds, _: hull(_item(kinds[0]), kinds[1]), marks="truth")
-    MAP = Card("", None, None, parts=_values)  # values in key order
+    MAP = Card("", None, None, part_types=_values)  # values in key order
     MAP_GET = Card("", (Map, object), _value, _off_the_keys, marks="truth", is_part=True)
     MAP_SET = Card("", (Map, object, object), _with_value, _off_the_keys)
-    SET = Card("{}", None, None, parts=_items)
+    SET = Card("{}", None, None, part_types=_items)
     RANGE = Card("..", (Int, Int), _range, _long_range)
     IN_SET = Card("in", (object, Set), _member, marks="truth")
     SUBSET = Card("subset", (Set, Set), _compared, marks="truth")
@@ -345,7 +345,7 @@ class Op(Enum):
     SET_MIN = Card("min", (Set,), _content, always)
     SET_MAX = Card("max", (Set,), _content, always)
     SET_SUM = Card("sum", (Set,), _sum, loops=True)
-    SEQ = Card("[]", None, None, parts=_items)
+    SEQ = Card("[]", None, None, part_types=_items)
     SEQ_GET = Card("", (Seq, Int), _content, always, marks="truth", is_part=True)
     SEQ_SET = Card("", (Seq, Int, object), _with_item, always)
     LEN = Card("len", (Seq,), _size)
@@ -358,7 +358,7 @@ class Op(Enum):
     SUFFIX = Card("suffix", (Seq, Int), _first, always, is_part=True)  # all but the first n
     IN_SEQ = Card("in", (object, Seq), _member, marks="truth", loops=True)
     SEQ_ITEMS = Card("elements", (Seq,), _contents, loops=True)
-    BAG = Card("", None, None, parts=_items, loops=True)
+    BAG = Card("", None, None, part_types=_items, loops=True)
     BAG_ADD = Card("add", (Bag, object), _longer(Bag), loops=True)
     BAG_REMOVE = Card("remove", (Bag, object), _without, always, is_part=True, loops=True)
     BAG_COUNT = Card("count", (Bag, object), _counted, loops=True)

@@ -78,7 +78,7 @@ def _parts(expr: nodes.Apply, kind: Type) -> list[Type | None] | None:
         return [kind, None, kind.value]
     if expr.op is Op.WITH_FIELD and isinstance(kind, Record):
         return [kind, kind.fields[expr.data][1]]
-    rule = expr.op.card.parts
+    rule = expr.op.card.part_types
     parts = list(rule(kind, expr.data, len(expr.args))) if rule is not None else []
     return [*parts] if rule is not None and len(parts) == len(expr.args) else None
 

@@ -33,9 +33,9 @@ def kinds(args: tuple[Expr, ...]) -> Kinds:
 
 def result_type(op: Op, args: tuple[Expr, ...], data: int = 0) -> Type:
     """The type of a result, for any operator that is not a literal."""
-    gives = op.card.gives
-    assert gives is not None, f"the type of a {op.name} is its node's"
-    return gives(kinds(args), data)
+    result = op.card.result
+    assert result is not None, f"the type of a {op.name} is its node's"
+    return result(kinds(args), data)
 
 
 def folded(gather: Gather, binders: tuple[tuple[Local, Expr], ...], item: Type) -> Type:

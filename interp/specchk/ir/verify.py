@@ -287,13 +287,13 @@ def _misapplied(op: Op, given: Kinds, data: int, kind: Type) -> str | None:
     card = op.card
     if not card.accepts(given):
         return f"{op.name} of {' '.join(map(show, given))}"
-    wanted = given if card.parts is None else card.parts(kind, data, len(given))
+    wanted = given if card.part_types is None else card.part_types(kind, data, len(given))
     if len(given) != len(wanted):
         return f"{show(kind)} made of {len(given)} parts"
     for part, place in zip(given, wanted, strict=True):
         if not fits(part, place):
             return f"{show(part)} given as {show(place)}"
-    found = kind if card.gives is None else card.gives(given, data)
+    found = kind if card.result is None else card.result(given, data)
     return None if fits(found, kind) else f"{op.name} gives {show(found)}, not {show(kind)}"
 
 
