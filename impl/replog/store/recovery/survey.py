@@ -28,7 +28,7 @@ from replog.store.segments.segment import (
     INDEX_SUFFIXES,
     LOG_SUFFIX,
     Segment,
-    is_dropped,
+    is_removed_file,
     parse_base,
     segment_name,
 )
@@ -196,7 +196,7 @@ class Survey:
             base, size = removal.base_offset, self._sizes.get(removal.base_offset)
             # By size and chain, not by name alone: a segment with this base offset may have been written
             # since.
-            if size == removal.size and is_dropped(self.fs, self.directory, removal):
+            if size == removal.size and is_removed_file(self.fs, self.directory, removal):
                 self.removed.append(base)
             elif size:
                 self._put_aside(Kind.STRANGER, base, "is not the file that was dropped")

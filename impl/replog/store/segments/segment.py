@@ -59,7 +59,7 @@ def parse_base(name: str, suffix: str = LOG_SUFFIX) -> int | None:
     return int(stem) if is_number and int(stem) < 1 << 63 else None
 
 
-def is_dropped(fs: Fs, directory: str, removal: Removal) -> bool:
+def is_removed_file(fs: Fs, directory: str, removal: Removal) -> bool:
     """Return whether a file of this size is the one that was dropped."""
     with closing(fs.open(f"{directory}/{segment_name(removal.base_offset)}")) as file:
         return has_chain(file, removal.size, removal.chain)
