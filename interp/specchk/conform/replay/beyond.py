@@ -24,9 +24,8 @@ from specchk.meaning.values import State
 class StepsBeyond:
     """The steps of a program without horizons."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self._open = OpenInstances(program)
+    def __init__(self, program: Program, open_: OpenInstances) -> None:
+        self.program, self._open = program, open_
 
     def may_reach(self, state: State, index: int, args: tuple[Any, ...], shown: Mapping[str, Any]) -> bool:
         """Whether a step of an instance may lead to a state of which these variables are observed."""

@@ -56,7 +56,7 @@ class SpecSide:
         self.program = binding.program
         self._stepper = Stepper(self.program)
         self._open = OpenInstances(self.program)
-        self.beyond = StepsBeyond(self.program)
+        self.beyond = StepsBeyond(self.program, self._open)
         self._properties = Properties(self.program, self._stepper)
         self.initial = tuple(initial_states(self.program))
         if not self.initial:
