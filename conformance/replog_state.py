@@ -87,7 +87,8 @@ class Kept:
         return self._lanes[number]
 
     def _lane(self, cluster: Cluster, number: int) -> bytes:
-        return packed(_broker(cluster, cluster.nodes.seen[number], *self._names_and_epochs))
+        # As bytes, which differ for 1 and for True.
+        return marshal.dumps(_broker(cluster, cluster.nodes.seen[number], *self._names_and_epochs), 2)
 
     def _is_same_controller(self, cluster: Cluster) -> bool:
         found = cluster.seen_controller
@@ -104,11 +105,6 @@ def has_same(found: Mapping[int, object], kept: Mapping[int, object]) -> bool:
     return found is kept or (
         found.keys() == kept.keys() and all(found[key] is one for key, one in kept.items())
     )
-
-
-def packed(words: Plain) -> bytes:
-    """Return values of the spec as bytes, which differ for 1 and for True."""
-    return marshal.dumps(words, 2)
 
 
 def _controller(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
