@@ -13,7 +13,7 @@ from spec_texts import instance_of, small_spec
 from seeded import few_of
 from specchk.cli.commands.conditions import command
 from specchk.compile.instantiate import instantiate
-from specchk.explore.conditions import Condition, Decided, asking_conditions, conditions, decided
+from specchk.explore.conditions import Condition, Decided, conditions, decided, with_conditions
 from specchk.ir.nodes import And, Assign, Const, Expr, Guard
 from specchk.ir.program import Action, Program
 from specchk.ir.totality import is_total
@@ -71,7 +71,7 @@ def program_of(text: str, folder: Path) -> Program:
 
 def decide(program: Program) -> Decided:
     found = conditions(program)
-    outcome = search(asking_conditions(program, found.values()), Options(keep_going=True))
+    outcome = search(with_conditions(program, found.values()), Options(keep_going=True))
     return decided(program, found, outcome)
 
 
@@ -147,14 +147,14 @@ deadlock ok
 """
     program = program_of(text, tmp_path)
     found = conditions(program)
-    ended = search(asking_conditions(program, found.values()), Options(Budget(max_states=3), keep_going=True))
+    ended = search(with_conditions(program, found.values()), Options(Budget(max_states=3), keep_going=True))
     assert not decided(program, found, ended).is_complete
 
 
 def test_a_budget_that_ran_out_is_no_verdict(tmp_path: Path) -> None:
     program = program_of(TANK, tmp_path)
     found = conditions(program)
-    ended = search(asking_conditions(program, found.values()), Options(Budget(max_states=3), keep_going=True))
+    ended = search(with_conditions(program, found.values()), Options(Budget(max_states=3), keep_going=True))
     assert not decided(program, found, ended).is_complete
 
 
@@ -197,7 +197,7 @@ def parts(action: Action) -> list[Expr] | None:
 
 def alone(program: Program, action: Action, wanted: list[Expr]) -> set[str]:
     """The places of the parts that are false in some state, for some arguments, while all others are true."""
-    engine = ReferenceEngine(Search(asking_conditions(program, ()), Options(symmetry=False)))
+    engine = ReferenceEngine(Search(with_conditions(program, ()), Options(symmetry=False)))
     explore(engine)
     tests = [Evaluator(len(program.variables)).compile(part) for part in wanted]
     found = set()
@@ -252,7 +252,7 @@ def test_guards_decide_as_in_single_states(block: int, tmp_path: Path) -> None:
 def test_the_engines_agree_on_what_decides(file: str, model: str) -> None:
     program = instantiate(check(str(SPEC / f"{file}.spec")), model).program
     found = conditions(program)
-    asked = asking_conditions(program, found.values())
+    asked = with_conditions(program, found.values())
     compiled = decided(program, found, native(asked, NativeOptions(keep_going=True)))
     assert compiled.deciding
     assert compiled == decided(program, found, search(asked, Options(keep_going=True)))

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from specchk.cli.commands.conditions import command
 from specchk.compile.instantiate import instantiate
-from specchk.explore.conditions import Decided, asking_conditions, conditions, decided
+from specchk.explore.conditions import Decided, conditions, decided, with_conditions
 from specchk.explore.variants import BoundedModel, proposals, variants
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec, check
@@ -46,7 +46,7 @@ def jobs() -> CheckedSpec:
 
 def decide(program: Program, only: Collection[tuple[str, str, str]]) -> Decided:
     wanted = {one: witness for one, witness in conditions(program).items() if one.key in only}
-    outcome = search(asking_conditions(program, wanted.values()), Options(keep_going=True))
+    outcome = search(with_conditions(program, wanted.values()), Options(keep_going=True))
     return decided(program, wanted, outcome)
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from specchk.compile.instantiate import Instance
 from specchk.explore.optimal import MAX_STATES, optimal
 from specchk.explore.view import Viewer
-from specchk.explore.walk import Walker, asking
+from specchk.explore.walk import Walker, with_only
 from specchk.search.verdict import Outcome, Trace, Violated, Violation
 
 
@@ -21,7 +21,7 @@ class Clarity(Struct, frozen=True):
 
 def clearest(instance: Instance, witness: str, first: Trace, max_states: int) -> Trace:
     """The shortest trace to a witness with the fewest switches between lanes, in place of the first trace."""
-    program = asking(instance.program, witness)
+    program = with_only(instance.program, witness)
     if program is None:
         return first
     never = Violation("invariant", witness, first)

@@ -10,10 +10,10 @@ from specchk.cli.engines import EngineSettings, explore, loaded
 from specchk.explore.conditions import (
     Condition,
     Decided,
-    asking_conditions,
     conditions,
     decided,
-    denying_conditions,
+    with_conditions,
+    with_denials,
 )
 from specchk.ir.program import Program, Property
 from specchk.ir.types import has_horizon
@@ -39,7 +39,7 @@ def decided_conditions(
         for condition, witness in conditions(program).items()
         if only is None or condition.key in only
     }
-    witnesses = asking_conditions(program, wanted.values())
+    witnesses = with_conditions(program, wanted.values())
     # A condition without a value is a violation, which must not end the search for the others.
     options = Options(budget or Budget(), keep_going=True)
     return decided(program, wanted, explore(witnesses, options, engine=EngineSettings(NAMES[0]), quiet=quiet))
@@ -63,13 +63,13 @@ def impossible_conditions(
     }
     engine = loaded("specchk.symbolic.joins.claims")
     options = engine.ClaimOptions(most)
-    proved = engine.proved(denying_conditions(program, claims.values()), options)
+    proved = engine.proved(with_denials(program, claims.values()), options)
     left = [claim for claim in claims.values() if claim.name not in proved]
     if left and program.invariants:
         # Hulls are split by the comparisons of a claim that fails in them.  Properties that hold in a program
         # compare more; the lemmas are claims themselves, so that nothing is assumed.
         lemmas = [prop for prop in program.invariants if _has_open_offsets(program, prop)]
-        beside = denying_conditions(program, left)
+        beside = with_denials(program, left)
         proved |= engine.proved(replace(beside, invariants=(*beside.invariants, *lemmas)), options)
     return frozenset([condition for condition, claim in claims.items() if claim.name in proved])
 
@@ -87,7 +87,7 @@ def impossible_in(models: Sequence[Decided]) -> frozenset[tuple[str, str, str]]:
 def _has_open_offsets(program: Program, claim: Property) -> bool:
     """Whether the symbolic engine accepts a claim; it rejects claims that range over all offsets."""
     try:
-        loaded("specchk.symbolic.legality").check(denying_conditions(program, [claim]))
+        loaded("specchk.symbolic.legality").check(with_denials(program, [claim]))
     except SpecError:
         return False
     return True

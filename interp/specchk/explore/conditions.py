@@ -118,12 +118,12 @@ def bare(program: Program) -> Program:
                    liveness=(), fairness=(), ignored=())  # fmt: skip
 
 
-def asking_conditions(program: Program, witnesses: Iterable[Property]) -> Program:
+def with_conditions(program: Program, witnesses: Iterable[Property]) -> Program:
     """The program with these witnesses as its only properties."""
     return replace(bare(program), witnesses=tuple(witnesses))
 
 
-def denying_conditions(program: Program, witnesses: Iterable[Property]) -> Program:
+def with_denials(program: Program, witnesses: Iterable[Property]) -> Program:
     """The program with, as its only properties, the claims that none of these witnesses is reached.
 
     An engine can prove a claim without the states that a witness needs.

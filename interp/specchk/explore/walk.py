@@ -97,7 +97,7 @@ class Walker:
 
     def find(self, name: str, seconds: float) -> Trace | None:
         """A shortest trace to a witness, or to a violation of a property, if found within a time limit."""
-        program = asking(self.program, name)
+        program = with_only(self.program, name)
         if program is None:
             return None
         outcome = search(program, Options(Budget(max_seconds=seconds), symmetry=False))
@@ -169,7 +169,7 @@ def _of_steps(prop: Property) -> Property:
     return replace(prop, abstract=replace(prop.abstract, fairness=()))
 
 
-def asking(program: Program, name: str) -> Program | None:
+def with_only(program: Program, name: str) -> Program | None:
     """The program with one property: `name`, or the claim that the witness `name` is never reached."""
     for prop in program.invariants:
         if prop.name == name:

@@ -44,11 +44,11 @@ def advice(forecast: Forecast) -> str:
 
 def compared(outcome: Outcome, forecast: Forecast) -> str:
     """The forecast compared with the outcome, in one line."""
-    told = f"forecast {count(forecast.low)} to {count(forecast.high)} states"
+    line = f"forecast {count(forecast.low)} to {count(forecast.high)} states"
     states, inside = outcome.statistics.distinct, _is_inside(outcome, forecast)
     if inside is None:
-        return f"{told}; the search ended early, after {count(states)}"
-    return f"{told}; actual {count(states)}: {'inside' if inside else 'outside'}"
+        return f"{line}; the search ended early, after {count(states)}"
+    return f"{line}; actual {count(states)}: {'inside' if inside else 'outside'}"
 
 
 def _is_inside(outcome: Outcome, forecast: Forecast) -> bool | None:

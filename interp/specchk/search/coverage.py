@@ -14,7 +14,7 @@ from specchk.ir.footprint import live_points
 from specchk.ir.program import Point, Program, allows_any_end
 from specchk.search.verdict import Violation
 
-NOTHING_ASKED = (
+NOTHING_CHECKED = (
     "no property is checked, and `deadlock ok` allows every deadlock: only undefined values can be detected"
 )
 
@@ -62,8 +62,8 @@ def complete_search_warnings(
     """
     left_out = ", ".join(program.left_out)
     found = [f"not checked (omitted by the model): {left_out}"] if left_out else []
-    if asks_nothing(program):
-        found.append(NOTHING_ASKED)
+    if checks_nothing(program):
+        found.append(NOTHING_CHECKED)
     if not program.variables:
         found.append(NO_VARIABLES)
     if complete:
@@ -74,7 +74,7 @@ def complete_search_warnings(
     return tuple(found)
 
 
-def asks_nothing(program: Program) -> bool:
+def checks_nothing(program: Program) -> bool:
     """Whether the program checks no property, so that only an undefined value could be reported."""
     if program.invariants or program.step_invariants or program.witnesses or program.liveness:
         return False
@@ -86,6 +86,6 @@ def vacuous(program: Program, counts: Sequence[int], by_order: Collection[int] =
     unsure = {program.points[index] for index in by_order}
     shown = [point for point in never(program, counts) if point.kind != "branch" and point not in unsure]
     texts = [describe(point) for point in shown]
-    if asks_nothing(program):
-        texts.append(NOTHING_ASKED)
+    if checks_nothing(program):
+        texts.append(NOTHING_CHECKED)
     return [Violation("vacuous", text, None) for text in texts]

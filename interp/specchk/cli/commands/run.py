@@ -67,7 +67,7 @@ def command(
     certifying.check(engine.engine, proves=proving.prove, k=proving.k)
     cluster.check(engine.engine, resume=keeping.resume)
     asking.check(engine.engine)
-    exporting.check(engine.engine, proves=proving.asked)
+    exporting.check(engine.engine, proves=proving.is_requested)
     parts: list[Any] = []
     chosen = cluster.applied(keeping.applied(engine.chosen()), resume=keeping.resume)
     chosen = certifying.applied(chosen, parts)
@@ -76,7 +76,7 @@ def command(
     with rejections(as_json=outputs.as_json):
         exporting.check_program(instance.program)
     shown = outputs.shown(instance)  # before the search: a mistake in one is reported at once
-    if proving.asked:
+    if proving.is_requested:
         certify = partial(certifying.of_proof, choice, instance)
         run_symbolic(instance, proving, limits.budget, outputs, shown, engine.workers, certify)
     # A certificate lists states unchanged, and its checker does not support renamings.

@@ -54,7 +54,7 @@ class Proving:
     )
 
     @property
-    def asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether one of these two was requested."""
         return self.prove or self.depth is not None
 
