@@ -62,17 +62,17 @@ class Told:
         """Count the tests that ran, and those that failed before they could."""
         if report.when == "call" or report.failed:
             reason = str(report.longrepr).strip().splitlines()[-1] if report.failed else ""
-            self.reporter.tell(report.nodeid.rpartition("/")[2], reason)
+            self.reporter.note(report.nodeid.rpartition("/")[2], reason)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Count a file that cannot be collected."""
         if report.failed:
-            self.reporter.tell(report.nodeid, str(report.longrepr).strip().splitlines()[-1])
+            self.reporter.note(report.nodeid, str(report.longrepr).strip().splitlines()[-1])
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
         """Stop early."""
-        if not self.reporter.goes_on:
+        if not self.reporter.needs_more:
             item.session.shouldstop = "enough"
 
 
@@ -100,7 +100,7 @@ def simulated(name: str, seeds: range) -> Any:
 
     def run(reporter: Reporter) -> None:
         for seed in seeds:
-            if not reporter.ask(f"seed {seed}", lambda seed=seed: _broken(seed, name)):
+            if not reporter.check(f"seed {seed}", lambda seed=seed: _broken(seed, name)):
                 return
 
     return run

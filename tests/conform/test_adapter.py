@@ -239,22 +239,20 @@ def test_what_is_kept_outlives_what_is_done_later(can: str):
     system.end()
 
 
-def control(mistake: BadFile | BadStart, **members: Any) -> Any:
+def control(mistake: BadFile | BadStart, **members: Any) -> str:
     cls: Any = type(stubborn("snapshot", **members))
     cls.controls = (mistake,)
     suite = build_suite(PROGRAM, "classes")
-    return try_control(cls, Trial(0, PROGRAM, lambda: suite))
+    return try_control(cls, Trial(0, PROGRAM, lambda: suite)).divergence
 
 
 def test_controls_are_planted_in_copies_and_at_the_start():
     """In a file, whatever its language, with arguments, and in the environment; the file itself stays."""
     text = (HERE / "stubborn.py").read_text(encoding="utf-8")
     poor = 'bank["balance"][args["a"]] -= 1'
-    assert control(BadFile("rich", "stubborn.py", poor, "pass", "small")).told.startswith("state, step 1")
-    assert control(
-        BadStart("dies", "small", ("exits",)), command=(sys.executable, "stubborn.py", "snapshot")
-    ).told
-    assert control(BadStart("same", "small", (), {"NO": "1"})).told == ""
+    assert control(BadFile("rich", "stubborn.py", poor, "pass", "small")).startswith("state, step 1")
+    assert control(BadStart("dies", "small", ("exits",)), command=(sys.executable, "stubborn.py", "snapshot"))
+    assert control(BadStart("same", "small", (), {"NO": "1"})) == ""
     assert (HERE / "stubborn.py").read_text(encoding="utf-8") == text
 
 

@@ -13,7 +13,7 @@ from specchk.conform.contract.recording import Recording
 from specchk.conform.contract.tracing import Meaning
 from specchk.conform.recordings import contradiction as module
 from specchk.conform.recordings.contradiction import Contradiction, contradiction_of
-from specchk.conform.recordings.explanation import render, told
+from specchk.conform.recordings.explanation import explanation_of, render
 from specchk.conform.recordings.validate import Haste, Validator
 
 VALIDATOR = Validator(bank())
@@ -112,7 +112,7 @@ def test_a_bound_is_reported(monkeypatch):
     assert [line.number for line in found.lines] == [7]
     blocked = VALIDATOR.explain(BankTracing(VALIDATOR.program, recording), recording).blocked
     assert blocked is not None
-    explanation = replace(told(VALIDATOR, recording, blocked), contradiction=found)
+    explanation = replace(explanation_of(VALIDATOR, recording, blocked), contradiction=found)
     text = render("r", 7, explanation)
     assert f"the smallest contradiction after the first {found.given} events: this line alone" in text
     assert "a bound ended the search: less may be enough" in text

@@ -33,7 +33,7 @@ def notes(reporter):
     from till.drawer import Till
     till = Till()
     till.sleep()
-    reporter.ask("a note", lambda: "" if till.note == "slept" else "no note")
+    reporter.check("a note", lambda: "" if till.note == "slept" else "no note")
 
 TOGETHER = (("gate", ("suites", "behaviour")),)
 MEMBERS = (
@@ -172,11 +172,11 @@ def test_a_layer_ends_at_its_own_failures():
     """Failures of another layer are not enough."""
     kills: list[Kill] = []
     reporter = Reporter(1, {}, kills.append, member="a", layer="walks")
-    assert not reporter.tell("first", "is wrong")
+    assert not reporter.note("first", "is wrong")
     reporter.layer = "gate"
-    assert reporter.goes_on
-    assert reporter.tell("second", "")
-    assert not reporter.tell("third", "is wrong")
+    assert reporter.needs_more
+    assert reporter.note("second", "")
+    assert not reporter.note("third", "is wrong")
     assert [kill.layer for kill in kills] == ["walks", "gate"]
 
 
@@ -211,10 +211,10 @@ def test_an_exception_of_the_implementation_s_own_is_a_failure():
     def raises(error: Exception) -> str:
         raise error
 
-    assert reporter.ask("seed 1", lambda: raises(StepLimit("1000 events in 4 seconds")))
+    assert reporter.check("seed 1", lambda: raises(StepLimit("1000 events in 4 seconds")))
     assert [kill.reason for kill in kills] == ["StepLimit: 1000 events in 4 seconds"]
     with pytest.raises(NoScores):
-        reporter.ask("seed 2", lambda: raises(NoScores("a fault of specchk")))
+        reporter.check("seed 2", lambda: raises(NoScores("a fault of specchk")))
 
 
 SCORED = LayerKills(10, 40, 5, "n", {"gate": 7, "tests": 8}, {"suites": 1})

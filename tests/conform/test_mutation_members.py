@@ -30,21 +30,21 @@ from threading import Event
 from specchk.conform.mutation.members import Outside
 
 def dies(reporter):
-    reporter.tell("first", "")
+    reporter.note("first", "")
     os._exit(3)
 
 def loops(reporter):
-    reporter.ask("first", lambda: [None for _ in iter(int, 1)] and "")
+    reporter.check("first", lambda: [None for _ in iter(int, 1)] and "")
 
 def hangs(reporter):
     Event().wait()
 
 def fails(reporter):
-    reporter.tell("first", "is wrong")
-    reporter.tell("second", "is wrong")
+    reporter.note("first", "is wrong")
+    reporter.note("second", "is wrong")
 
 def passes(reporter):
-    reporter.tell("first", "")
+    reporter.note("first", "")
 
 MEMBERS = tuple(Outside(one.__name__, one, ("till",)) for one in (passes, dies, loops, hangs, fails))
 """

@@ -332,7 +332,7 @@ def test_the_case_that_caught_a_control_is_tried_first(monkeypatch, tmp_path, la
         return run_suite(replayer, wanted, **more)
 
     monkeypatch.setattr(controls, "run_suite", noted)
-    told = try_control(Controlled, trial).told
+    told = try_control(Controlled, trial).divergence
     assert told.startswith("state, step")
     (kept_in,) = (tmp_path / "specchk" / "controls").iterdir()
     was = read(kept_in)
@@ -341,7 +341,7 @@ def test_the_case_that_caught_a_control_is_tried_first(monkeypatch, tmp_path, la
         write(kept_in, as_json(replace(everything, cases=(awake,), probes=())).encode())
     if last == "none":
         kept_in.unlink()
-    assert try_control(Controlled, trial).told == told
+    assert try_control(Controlled, trial).divergence == told
     all_cases = [case.id for case in everything.cases]
     assert runs == [all_cases, *{
         "the one that caught it": [[caught.id]],

@@ -22,7 +22,7 @@ from specchk.conform.contract.tracing import Tracing
 from specchk.conform.contract.values import Table
 from specchk.conform.recordings.corrupt import KINDS, spoil
 from specchk.conform.recordings.events.fields import Fields
-from specchk.conform.recordings.explanation import miss_lines, render, told
+from specchk.conform.recordings.explanation import explanation_of, miss_lines, render
 from specchk.conform.recordings.validate import MOST_COMPARED, Explained, Validator, distinct
 
 VALIDATOR = Validator(bank())
@@ -36,7 +36,7 @@ def explained(recording: Recording) -> Explained:
 def told_of(recording: Recording) -> str:
     found = explained(recording)
     assert found.blocked is not None
-    return render(recording.name, len(recording.events), told(VALIDATOR, recording, found.blocked))
+    return render(recording.name, len(recording.events), explanation_of(VALIDATOR, recording, found.blocked))
 
 
 def walk(steps: list[tuple[str, bool, bool]]) -> list[dict]:

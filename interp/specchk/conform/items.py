@@ -135,8 +135,8 @@ def _check_control(bound: BoundSpec, number: int, properties: Properties) -> Non
         tried = try_control(bound.cls, trial)
     except NoSuchText as error:
         raise Diverges(f"the control is outdated: {error}") from None
-    properties.append(("found", tried.told))
-    if not tried.told:
+    properties.append(("found", tried.divergence))
+    if not tried.divergence:
         raise Diverges("vacuous: no divergence was found with this control")
 
 

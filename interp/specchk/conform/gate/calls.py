@@ -156,13 +156,13 @@ def attributed(binding: Binding[Any], tracer: CallTracer) -> Binding[Any]:
     """The binding, with handlers that report their action to the tracer; the outermost one counts."""
     # On the instance and not on the class, which bindings of other parts, with tracers of their own, share.
     for bound in type(binding).actions():
-        setattr(binding, bound.method, _telling(getattr(binding, bound.method), bound.action, tracer))
+        setattr(binding, bound.method, _traced(getattr(binding, bound.method), bound.action, tracer))
     return binding
 
 
-def _telling(handler: Callable[..., Any], action: str, tracer: CallTracer) -> Callable[..., Any]:
+def _traced(handler: Callable[..., Any], action: str, tracer: CallTracer) -> Callable[..., Any]:
     @wraps(handler)
-    def telling(*args: Any) -> Any:
+    def traced(*args: Any) -> Any:
         if tracer.within != REST:
             # A handler that calls another one is still in the outer action, whose case it is.
             return handler(*args)
@@ -172,7 +172,7 @@ def _telling(handler: Callable[..., Any], action: str, tracer: CallTracer) -> Ca
         finally:
             tracer.within = REST
 
-    return telling
+    return traced
 
 
 def actions_of(calls: Mapping[str, Sequence[Function]], functions: frozenset[Function]) -> frozenset[str]:

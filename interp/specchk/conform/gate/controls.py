@@ -43,11 +43,11 @@ Sides = dict[int, SpecSide]  # by the program's identity
 
 
 class Tried(Struct, frozen=True):
-    """A control that was run: `told` is its divergence in one line, empty if there was none."""
+    """A control that was run: `divergence` is the one found, in one line; empty if there was none."""
 
     name: str
     kind: str  # spec, code
-    told: str
+    divergence: str
 
 
 class Trial(Struct, frozen=True):
@@ -146,7 +146,7 @@ def try_control(cls: type[Binding[Any]], trial: Trial, sides: Sides | None = Non
     if divergence is not None and is_at_start and divergence.kind in LOST:
         raise NoSuchText(f"with `{control.name}` the implementation does not start: {divergence.reason}")
     kind = "spec" if isinstance(control, BadSpec) else "code"
-    return Tried(control.name, kind, "" if divergence is None else _told(divergence))
+    return Tried(control.name, kind, "" if divergence is None else _line_of(divergence))
 
 
 def _divergence(replayer: Replayer[Any], trial: Trial, about: object) -> Divergence | None:
@@ -170,7 +170,7 @@ def _divergence(replayer: Replayer[Any], trial: Trial, about: object) -> Diverge
     return result.divergence
 
 
-def _told(divergence: Divergence) -> str:
+def _line_of(divergence: Divergence) -> str:
     """The divergence in one line: `accepted, step 3: decide_commit()`."""
     if divergence.step is None:
         return divergence.kind
@@ -183,5 +183,5 @@ def why_vacuous(cls: type[Binding[Any]], tried: Sequence[Tried]) -> str:
     missing = [what for kind, what in KINDS if not any(isinstance(control, kind) for control in cls.controls)]
     if missing:
         return f"the binding's `controls` lack {' and '.join(missing)}"
-    silent = [f"`{trial.name}`" for trial in tried if not trial.told]
+    silent = [f"`{trial.name}`" for trial in tried if not trial.divergence]
     return f"no divergence was found with the control {' and '.join(silent)}" if silent else ""

@@ -4,7 +4,7 @@
 The numbers of a lock are those of the spec's cases and of sets of classes, so they do not
 depend on the number of processes.
 
-Not here: running suites (`tiers`), telling the outcome (`gate_report`).
+Not here: running suites (`tiers`), reporting the outcome (`gate_report`).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def found_lock(
         bound.cls.__name__, spec, actions, suites, tuple(sorted(bound.cls.unobserved)),
         # Only controls that were caught: one that the gate misses must not be in a lock, where it would
         # look kept.
-        tuple(sorted(trial.name for trial in tried if trial.told)),
+        tuple(sorted(trial.name for trial in tried if trial.divergence)),
         fingerprint(files, bound.path.resolve().parent), len(files),
     )  # fmt: skip
 

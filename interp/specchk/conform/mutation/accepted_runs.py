@@ -52,13 +52,13 @@ class AcceptedRuns(Struct, frozen=True):
             return f"{len(other)} runs are not those of the lock, {other[0]} first" if other else ""
 
         try:
-            goes_on = reporter.ask("the list of runs", listed)
+            needs_more = reporter.check("the list of runs", listed)
         except NoBinding as error:
-            goes_on = reporter.tell("loading", str(error))
+            needs_more = reporter.note("loading", str(error))
         if modules and not any(module in sys.modules for module in modules):
             return False
-        for name, run in runs.items() if goes_on else ():
-            if not reporter.ask(name, lambda name=name, run=run: _changed(name, run, accepted.get(name))):  # type: ignore[misc]
+        for name, run in runs.items() if needs_more else ():
+            if not reporter.check(name, lambda name=name, run=run: _changed(name, run, accepted.get(name))):  # type: ignore[misc]
                 break
         return True
 

@@ -70,11 +70,11 @@ class Kill(Struct, frozen=True):
 
 
 class Reporter(Struct):
-    """Receives the outcomes of tests; `ask` and `tell` return whether more are needed."""
+    """Receives the outcomes of tests; `check` and `note` return whether more are needed."""
 
     enough: int  # failures of different tests, in each layer; 0: all of them
     work: Mapping[str, int]  # that one test of a member may do; as much as it likes, where it is not here
-    told: Callable[[Kill], None]
+    on_kill: Callable[[Kill], None]
     meter: WorkMeter = field(default_factory=WorkMeter)
     member: str = ""
     layer: str = ""  # the same for all members, unless a campaign is by layers
@@ -84,7 +84,7 @@ class Reporter(Struct):
     begun: float = field(default_factory=perf_counter)
     is_endless: bool = False  # the last test that had a limit
 
-    def ask(self, test: str, run: Callable[[], str]) -> bool:
+    def check(self, test: str, run: Callable[[], str]) -> bool:
         """Run a test, which returns the reason of its failure, or nothing; exceptions are also failures."""
         try:
             with self.limit():
@@ -95,9 +95,9 @@ class Reporter(Struct):
             if not is_failure(error):
                 raise
             reason = f"{type(error).__name__}: {error}"
-        return self.tell(test, reason)
+        return self.note(test, reason)
 
-    def tell(self, test: str, reason: str) -> bool:
+    def note(self, test: str, reason: str) -> bool:
         """Count a test; `reason` is that of its failure, empty if it passed and ended."""
         self.tests += 1
         # Also where the test came back: a mutant's `except BaseException` may have caught what should have
@@ -107,11 +107,11 @@ class Reporter(Struct):
             self.failed.add((self.layer, self.member, test))
             first = (reason or "exceeded its number of loops and calls").splitlines()[0][:200]
             seconds = perf_counter() - self.begun
-            self.told(Kill(self.member, test, first, seconds, is_endless, self.layer))
-        return self.goes_on
+            self.on_kill(Kill(self.member, test, first, seconds, is_endless, self.layer))
+        return self.needs_more
 
     @property
-    def goes_on(self) -> bool:
+    def needs_more(self) -> bool:
         """Whether more tests are needed."""
         return not self.enough or sum(layer == self.layer for layer, *_ in self.failed) < self.enough
 
@@ -188,7 +188,7 @@ class SuiteMember(Struct, frozen=True):
         except LEAVING as error:
             if not is_failure(error):
                 raise
-            reporter.tell("loading", f"{type(error).__name__}: {error}")
+            reporter.note("loading", f"{type(error).__name__}: {error}")
             return True
         # After the binding was loaded: it cannot test what it did not import.
         if modules and not any(module in sys.modules for module in modules):
@@ -200,7 +200,7 @@ class SuiteMember(Struct, frozen=True):
             self._walks(Replayer(cls(program)), reporter)
         else:
             run = run_faults if self.at.suite == "faults" else run_product
-            reporter.ask("all", lambda: failure_of(run(Replayer(cls(program)), self.limit)))
+            reporter.check("all", lambda: failure_of(run(Replayer(cls(program)), self.limit)))
         return True
 
     def _cases(self, bench: Bench, replayer: Replayer[Any], reporter: Reporter) -> None:
@@ -209,14 +209,14 @@ class SuiteMember(Struct, frozen=True):
         # case take it again; that work is within the margin of `mutate.MORE_WORK`.
         runner = Runner(replayer, suite)
         for case in suite.cases:
-            if not reporter.ask(case.id, lambda case=case: _one_line(runner.run(case).divergence)):  # type: ignore[misc]
+            if not reporter.check(case.id, lambda case=case: _one_line(runner.run(case).divergence)):  # type: ignore[misc]
                 return
 
     def _walks(self, replayer: Replayer[Any], reporter: Reporter) -> None:
         for first in range(0, self.walks.walks, PER_TEST):
             walks = SuiteWalks(self.walks.seed + first, PER_TEST, self.walks.steps)
             run = partial(run_walks, replayer, walks)
-            if not reporter.ask(f"seed {walks.seed}", lambda run=run: failure_of(run())):  # type: ignore[misc]
+            if not reporter.check(f"seed {walks.seed}", lambda run=run: failure_of(run())):  # type: ignore[misc]
                 return
 
 

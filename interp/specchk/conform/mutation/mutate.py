@@ -225,7 +225,7 @@ class MutationCampaign:
             reporter = Reporter(self.settings.enough, work, lambda kill: say(("kill", kill)))
             for member in shown_first(self.freshly(mutant.patches, reporter), mutant.shown):
                 self._begin(reporter, member)
-                if member.name in subject.members and reporter.goes_on:
+                if member.name in subject.members and reporter.needs_more:
                     member.hold(self.bench, mutant.modules, reporter)
                     say(("asked", member.name, reporter.tests))
 
@@ -271,7 +271,7 @@ class MutationCampaign:
                 raise
             for member in self.members:
                 self._begin(reporter, member)
-                reporter.tell("loading", f"{type(error).__name__}: {error}")
+                reporter.note("loading", f"{type(error).__name__}: {error}")
             return []
 
     def _begin(self, reporter: Reporter, member: Member) -> None:

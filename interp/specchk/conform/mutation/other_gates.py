@@ -64,13 +64,13 @@ class OtherGate(Struct, frozen=True):
         try:
             cls = load_binding(path)
         except NoBinding as error:
-            reporter.tell("loading", str(error))
+            reporter.note("loading", str(error))
             return True
         if modules and not any(module in sys.modules for module in modules):
             return False
         for part in bench.gates[self.name]:
             fresh = replace(part, binding=cls(part.instance.program))
-            if not reporter.ask(part.name, lambda fresh=fresh: failure_of(run_part(fresh, BUDGET))):  # type: ignore[misc]
+            if not reporter.check(part.name, lambda fresh=fresh: failure_of(run_part(fresh, BUDGET))):  # type: ignore[misc]
                 break
         return True
 

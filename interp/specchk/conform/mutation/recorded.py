@@ -49,7 +49,7 @@ class Recorded(Struct, frozen=True):
         # Before the tracing is loaded: its own imports are not executed by the recordings.
         tracing = self._tracing(bench)
         for seed in self.seeds:
-            if not reporter.ask(f"seed {seed}", lambda seed=seed: self._wrong(bench, tracing, seed)):  # type: ignore[misc]
+            if not reporter.check(f"seed {seed}", lambda seed=seed: self._wrong(bench, tracing, seed)):  # type: ignore[misc]
                 break
         return True
 

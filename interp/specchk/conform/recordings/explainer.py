@@ -15,7 +15,7 @@ from specchk.conform.contract.recording import BadRecording, Recording, decode
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.contradiction import Contradiction, contradiction_of
 from specchk.conform.recordings.corrupt import KINDS, spoil
-from specchk.conform.recordings.explanation import told
+from specchk.conform.recordings.explanation import explanation_of
 from specchk.conform.recordings.result import Copy, RecordingResult
 from specchk.conform.recordings.validate import Explained, Validator
 from specchk.conform.work.programs import steps_instance
@@ -82,7 +82,7 @@ class RecordingExplainer:
         values = {name: frozenset(known) for name, known in explained.seen.items()}
         bad = f"{recording.name}: {explained.gave_up}" if explained.gave_up else ""
         by = explained.by or validator
-        blocked = None if explained.blocked is None else told(by, recording, explained.blocked)
+        blocked = None if explained.blocked is None else explanation_of(by, recording, explained.blocked)
         accepted = not bad and blocked is None
         copies = self._copies(validator, recording) if self.wanted.power and accepted else ()
         return RecordingResult(

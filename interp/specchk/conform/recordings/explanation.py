@@ -42,7 +42,7 @@ class Explanation(Struct, frozen=True):
     contradiction: Contradiction | None = None
 
 
-def told(validator: Validator, recording: Recording, blocked: Blocked) -> Explanation:
+def explanation_of(validator: Validator, recording: Recording, blocked: Blocked) -> Explanation:
     """The explanation of a blocked recording."""
     first = max(0, blocked.number - 1 - LAST)
     misses = near_misses(validator, blocked)

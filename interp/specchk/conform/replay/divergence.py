@@ -1,7 +1,7 @@
 """A divergence as reported: the spec's behaviour, the two states, and their differences.
 
     trace      what both did
-    told       the same, and the diverging step if the spec has it
+    spec_trace the same, and the diverging step if the spec has it
     wanted     the spec's state there, the one with the fewest differences if several are allowed
     instead    the implementation's state, unobserved variables as the spec has them
 
@@ -73,7 +73,7 @@ def differences(program: Program, divergence: Divergence, beside: State | None) 
     return [] if actual is None or beside is None else changes(program, beside, actual)
 
 
-def told(program: Program, divergence: Divergence) -> Trace:
+def spec_trace(program: Program, divergence: Divergence) -> Trace:
     """The spec's behaviour, with the diverging step if the spec has it."""
     state = wanted(program, divergence)
     if divergence.step is None or state is None or divergence.kind not in STEPPED:
@@ -93,7 +93,7 @@ def step_text(divergence: Divergence) -> str:
 def drawn(instance: Instance, divergence: Divergence) -> Picture:
     """The picture: the spec's behaviour, the implementation's state as a last row, and the reason."""
     viewer, nearest = Viewer(instance), wanted(instance.program, divergence)
-    trace = told(instance.program, divergence)
+    trace = spec_trace(instance.program, divergence)
     if divergence.kind == "initial" and nearest is not None:
         trace = Trace(nearest, ())
     spec = picture(viewer, trace, None, "as in the spec", _ending(instance.program, divergence, nearest))
@@ -179,7 +179,7 @@ def _whole(program: Program, state: Any) -> State:
 
 def as_itf(program: Program, divergence: Divergence) -> dict[str, Any]:
     """The spec's behaviour as an ITF trace; the divergence itself is in its `#meta`."""
-    itf = trace_itf(program, told(program, divergence), None)
+    itf = trace_itf(program, spec_trace(program, divergence), None)
     about = as_json(program, divergence)
     kept = ("kind", "step", "way", "reason", "differences", "implementation_state")
     itf["#meta"]["divergence"] = {name: about[name] for name in kept}

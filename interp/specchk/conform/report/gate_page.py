@@ -100,7 +100,8 @@ def _unobserved(names: Mapping[str, str]) -> str:
 
 
 def _controls(held: Held) -> Iterator[str]:
-    rows = [row(*map(escape, (trial.kind, trial.name, trial.told or "not detected"))) for trial in held.tried]
+    tried = [(trial.kind, trial.name, trial.divergence or "not detected") for trial in held.tried]
+    rows = [row(*map(escape, texts)) for texts in tried]
     yield "<h2>Controls</h2>" + (table(("error in", "control", "found"), rows) if rows else "<p>None.</p>")
 
 

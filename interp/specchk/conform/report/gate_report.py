@@ -42,11 +42,11 @@ def since_json(revision: str, ran: Since, wrongly: Sequence[str]) -> dict[str, o
 def render_held(held: Held, path: Path) -> Iterator[str]:
     """The lines below the suites' report; `path` is that of the lock."""
     if held.tried or held.vacuous:
-        caught = sum(bool(trial.told) for trial in held.tried)
+        caught = sum(bool(trial.divergence) for trial in held.tried)
         yield f"controls: {caught} of {len(held.tried)} planted errors detected"
     for trial in held.tried:
         what = "spec" if trial.kind == "spec" else "code"
-        yield f"  {what} `{trial.name}`: {trial.told or 'NOT DETECTED'}"
+        yield f"  {what} `{trial.name}`: {trial.divergence or 'NOT DETECTED'}"
     if held.vacuous:
         yield f"vacuous: {held.vacuous}"
     if held.written:
@@ -82,7 +82,7 @@ def _scores(lock: Lock) -> Iterator[str]:
 def held_json(held: Held) -> dict[str, object]:
     """The same as members of the report's JSON object."""
     return {
-        "controls": [{"name": one.name, "kind": one.kind, "found": one.told or None} for one in held.tried],
+        "controls": [{"name": c.name, "kind": c.kind, "found": c.divergence or None} for c in held.tried],
         "controls_vacuous": held.vacuous or None,
         "lock": None if held.lock is None else {
             "below": [_lowered(figure) for figure in held.below],

@@ -11,7 +11,7 @@ from html import escape
 from types import MappingProxyType
 
 from specchk.conform.gate.tiers import Part
-from specchk.conform.replay.divergence import WORDS, differences, instead, step_text, told, wanted
+from specchk.conform.replay.divergence import WORDS, differences, instead, spec_trace, step_text, wanted
 from specchk.conform.replay.place import Divergence, ReplayTally
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import basis, headline, verdict
@@ -41,7 +41,7 @@ def page(part: Part, result: SuiteResult, drawing: str | None, sections: Sequenc
 def _diverged(program: Program, divergence: Divergence | None, drawing: str | None) -> Iterator[str]:
     if divergence is None:
         return
-    trace, beside = told(program, divergence), wanted(program, divergence)
+    trace, beside = spec_trace(program, divergence), wanted(program, divergence)
     yield f"<h2>{escape(WORDS[divergence.kind])}</h2>"
     yield f'<div class="because">{"".join(_because(program, divergence))}</div>'
     different = {change.variable for change in differences(program, divergence, beside)}
