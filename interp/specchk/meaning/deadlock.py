@@ -115,7 +115,8 @@ class OpenInstances:
         if moves is None:
             return True
         try:
-            return any(one is not None for one in moves.ask(partial(moves.once, state, index, args), START))
+            steps = moves.answers(partial(moves.once, state, index, args), START)
+            return any(step is not None for step in steps)
         except NotSymbolic:
             return True
 

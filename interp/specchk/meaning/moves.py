@@ -180,7 +180,7 @@ class Moves(Stepper):
     ) -> Iterator[Move]:
         """All moves from a state over a matrix, by these instances."""
         for index, args in among:
-            for result in self.ask(partial(self.once, state, index, args), rows):
+            for result in self.answers(partial(self.once, state, index, args), rows):
                 if result is not None:
                     yield Move(index, *result, self.path.rows)
 
@@ -192,7 +192,7 @@ class Moves(Stepper):
         for index, args in self.instances:
             cuts = self.horizon_cuts
             # A run that a horizon ended has a step in the real system, so its part is not idle.
-            for result in self.ask(partial(self.once, state, index, args), rows):
+            for result in self.answers(partial(self.once, state, index, args), rows):
                 if result is not None or self.horizon_cuts > cuts:
                     parts = outside(parts, self.path.rows, len(rows), self.path.solver)
                 cuts = self.horizon_cuts
@@ -234,13 +234,13 @@ class Moves(Stepper):
             return Term(self.path, self.path.fresh())
         return tuple([self.opened(part) for part in outline]) if isinstance(outline, tuple) else outline
 
-    def ask(self, question: Callable[[], T], rows: Matrix) -> Iterator[T]:
+    def answers(self, question: Callable[[], T], rows: Matrix) -> Iterator[T]:
         """The answers to a question about states over a matrix, one for each run that yields one."""
         return outcomes(self.path, rows, question)
 
     def ways(self, prop: tuple[Property, Test], env: list[Any], rows: Matrix) -> Iterator[bool | Undefined]:
         """The results of a predicate, one for each run: its value, or the reason why it is undefined."""
-        return self.ask(partial(answered, prop[1], env), rows)
+        return self.answers(partial(answered, prop[1], env), rows)
 
 
 def answered(test: Test, env: list[Any]) -> bool | Undefined:

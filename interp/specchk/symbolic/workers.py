@@ -55,17 +55,15 @@ class Workers(Generic[M]):
         """End the processes, whatever their state."""
         for process in self._processes:
             process.answers.close()
-            # Closing its pipe is not enough: the processes forked after it have copies of that end, so it
-            # would not see the end of the file.  Nothing is lost, for a member keeps nothing that others
-            # read.
+            # Closing its pipe is not enough: processes forked later have copies of that end, so it would not
+            # see the end of the file.  Nothing is lost, for a member keeps nothing that others read.
             os.kill(process.number, 9)
             os.waitpid(process.number, 0)
             with suppress(BrokenPipeError):  # of a call that was not sent
                 process.calls.close()
         self._processes.clear()
         if self._collects:
-            # Otherwise all that the search made would be traversed at once; frozen, it is not collected at
-            # all.
+            # Otherwise all that the search made would be traversed at once; frozen, it never is.
             gc.freeze()
             gc.enable()
             gc.unfreeze()
@@ -100,35 +98,33 @@ class Workers(Generic[M]):
             end_with(parent)
             os.close(calls[1])
             os.close(answers[0])
-            with os.fdopen(calls[0], "rb") as told, os.fdopen(answers[1], "wb") as telling:
-                _serve(self._make(number), told, telling)
+            with os.fdopen(calls[0], "rb") as incoming, os.fdopen(answers[1], "wb") as outgoing:
+                _serve(self._make(number), incoming, outgoing)
         finally:
             # No handlers and no flushing of buffers that belong to the process that forked this one.
             os._exit(0)
 
 
-def _serve(member: object, told: BufferedReader, telling: BufferedWriter) -> None:
+def _serve(member: object, incoming: BufferedReader, outgoing: BufferedWriter) -> None:
     while True:
         try:
-            name, given = pickle.load(told)  # noqa: S301 - written by the process that forked us
+            name, given = pickle.load(incoming)  # noqa: S301 - written by the process that forked us
         except EOFError:
             return
         try:
             answer = getattr(member, name)(*given)
         except BaseException as error:
-            # Sent back and raised there: what a member does not support (`NotSymbolic`) is a result of the
-            # search.
+            # Sent back and raised there: what a member cannot do (`NotSymbolic`) is a result of the search.
             answer = error
-        pickle.dump(answer, telling)
-        telling.flush()
+        pickle.dump(answer, outgoing)
+        outgoing.flush()
 
 
 def _raised(process: _Process) -> Any:
     try:
         answer = pickle.load(process.answers)  # noqa: S301 - written by our own fork
     except EOFError:
-        # The system kills processes for memory, and for little else; the search ends as if memory were used
-        # up.
+        # The system kills for lack of memory, and for little else: the search ends as if it were used up.
         raise MemoryError("a worker process ended unexpectedly") from None
     if isinstance(answer, BaseException):
         raise answer

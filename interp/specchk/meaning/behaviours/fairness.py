@@ -171,7 +171,7 @@ class FairSteps:
             return bool(result[1] != state)
 
         try:
-            return any(list(moves.ask(changes, START)))
+            return any(list(moves.answers(changes, START)))
         except NotSymbolic:
             return self.in_doubt
 

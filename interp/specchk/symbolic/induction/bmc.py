@@ -33,7 +33,7 @@ QUERY_SECONDS = 60.0
 
 
 class Unrolling:
-    """The behaviours of a program with exactly `len(states) - 1` steps; `ask` searches for one."""
+    """The behaviours of a program with exactly `len(states) - 1` steps; `path_to` searches for one."""
 
     def __init__(self, program: Program, query_seconds: float = QUERY_SECONDS) -> None:
         self.program = program
@@ -95,7 +95,7 @@ class Unrolling:
         inside = conj(self.system.constrained(self.states[-1]))
         return conj([inside, *idle, negation(fine)])
 
-    def ask(self, goal: Truth) -> ReplayPath | str | None:
+    def path_to(self, goal: Truth) -> ReplayPath | str | None:
         """A path whose last state satisfies the goal, or the reason why this is unknown, or None."""
         if goal is False:
             # Decided while encoding, as most goals of the first states are.
@@ -158,7 +158,7 @@ class _Unrolling(Struct):
         # In this order, since the trace of a failure in a state is one step shorter than that of a fault in a
         # step out of it.
         for goal, is_left in ((open_.wrong(), False), (open_.undefined(), True), (open_.stuck(), True)):
-            answer = open_.ask(goal)
+            answer = open_.path_to(goal)
             if isinstance(answer, str):
                 return Inconclusive(
                     f"the solver gave up at step {len(open_.states) - 1}: {answer}", budget=False
@@ -181,7 +181,7 @@ class _Unrolling(Struct):
             if prop.name in self.reached:
                 continue
             parts = self.unrolling.system.holds(prop, self.unrolling.states[-1])
-            answer = self.unrolling.ask(conj(parts))
+            answer = self.unrolling.path_to(conj(parts))
             if isinstance(answer, ReplayPath):
                 replay = Replay.along(self.program, answer)
                 trace = replay.trace(answer.states)

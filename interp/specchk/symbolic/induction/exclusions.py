@@ -27,7 +27,7 @@ class Literal(Struct, frozen=True):
     keys: tuple[int, ...]
     positive: bool
 
-    def said(self, named: Mapping[str, str]) -> str:
+    def text(self, named: Mapping[str, str]) -> str:
         """The text of the literal."""
         return filled(self.atom.text if self.positive else self.atom.negation, named)
 
@@ -69,7 +69,7 @@ class Exclusion(Struct, frozen=True):
                 named[f"m{number}"] = contents[at]
             (inside if literal.atom.options else outside).append((literal, named))
         if inside:
-            premises += [literal.said(named) for literal, named in outside]
+            premises += [literal.text(named) for literal, named in outside]
             body = _implication([], inside)
             for option, content in reversed(contents.items()):
                 body = f"(match {option} {{ some {content}: {body}, none: true }})"
@@ -99,10 +99,10 @@ def _named(thing: str, unused: list[str]) -> str:
 def _implication(premises: list[str], literals: list[tuple[Literal, Mapping[str, str]]]) -> str:
     """The text that the literals are not all true, as an implication from all but one of them."""
     concluded = max(literals, key=lambda pair: (pair[0].atom.relation == "<=", not pair[0].positive))
-    said = [literal.said(named) for literal, named in literals if literal is not concluded[0]]
+    others = [literal.text(named) for literal, named in literals if literal is not concluded[0]]
     literal, named = concluded
-    conclusion = replace(literal, positive=not literal.positive).said(named)
-    return f"{' and '.join([*premises, *said])} implies {conclusion}" if premises or said else conclusion
+    conclusion = replace(literal, positive=not literal.positive).text(named)
+    return f"{' and '.join([*premises, *others])} implies {conclusion}" if premises or others else conclusion
 
 
 def frames(atoms: Sequence[Atom]) -> list[tuple[str, ...]]:
@@ -123,14 +123,13 @@ def minimal(masks: Masks, sizes: Mapping[str, int], length: int) -> tuple[list[E
         chosen = rows(domains, sizes)
         literals = _literals(masks, domains, chosen) if chosen else []
         if length > 2:
-            # Two literals that are always true together exclude the same others; clauses of two literals
-            # state their equivalence.
+            # Two literals that are always true together exclude the same; pairs state their equivalence.
             literals = list({bits: (literal, bits) for literal, bits in reversed(literals)}.values())[::-1]
         literals = literals[: MAX_LITERALS[length]]
         tried += comb(len(literals), length)
         clauses += [
             Exclusion(domains, together) for together in _excluding(literals, length)
-            if _says_something(together) and _uses_all(domains, together)
+            if _is_informative(together) and _uses_all(domains, together)
         ]  # fmt: skip
     return clauses, tried
 
@@ -147,11 +146,11 @@ def _literals(
 ) -> list[tuple[Literal, int]]:
     """The literals over some keys, with a bit for each row of keys and each state."""
     width = max(
-        [0, *[b.bit_length() for said in masks.values() for bits in said.values() for b in bits.values()]]
+        [0, *[b.bit_length() for ways in masks.values() for bits in ways.values() for b in bits.values()]]
     )
     literals = []
-    for atom, said in masks.items():
-        for positive, bits in said.items():
+    for atom, ways in masks.items():
+        for positive, bits in ways.items():
             # That a place does not have a certain value excludes next to nothing, and there are as many such
             # literals as values.
             if atom.is_value and not positive:
@@ -186,7 +185,7 @@ def _excluding(literals: Sequence[tuple[Literal, int]], length: int) -> Iterator
                     yield first, second, third
 
 
-def _says_something(literals: Sequence[Literal]) -> bool:
+def _is_informative(literals: Sequence[Literal]) -> bool:
     """Whether the literals could be true together, as far as their atoms show, and few are comparisons."""
     families = [literal.family for literal in literals if literal.family]
     atoms = {(literal.atom, literal.keys) for literal in literals}

@@ -112,7 +112,7 @@ class Induction:
             self.work.settled += 1
             return
         action = self.program.actions[encoded.action]
-        self._ask("undefined", action.name, [disj(faults)], encoded, None)
+        self._query("undefined", action.name, [disj(faults)], encoded, None)
 
     def _consecution(self, encoded: ActionInstance, outcome: ActionPath) -> None:
         last, after = self.states[-1], outcome.after
@@ -137,11 +137,11 @@ class Induction:
                 self.solver.add(outcome.guard)
                 entered = True
             wrong = [disj([negation(part) for part in open_])]
-            self._ask(kind, prop.name, wrong, encoded, outcome)
+            self._query(kind, prop.name, wrong, encoded, outcome)
         if entered:
             self.solver.pop()
 
-    def _ask(
+    def _query(
         self, kind: str, name: str, wrong: list[Truth], instance: ActionInstance, outcome: ActionPath | None
     ) -> None:
         """One query: for a state in which all of `wrong` holds."""

@@ -53,28 +53,28 @@ class ProofOptions(Struct, frozen=True):
     budget: Budget = Budget()
 
 
-def prove(program: Program, asked: ProofOptions) -> Proof:
+def prove(program: Program, options: ProofOptions) -> Proof:
     """Try to prove the invariants and step invariants of a program by induction.
 
     Raises `Unencodable` where the program has something that has no encoding.
     """
-    meter = Meter(asked.budget)
+    meter = Meter(options.budget)
     goals = (*program.invariants, *program.step_invariants)
     if not goals:
         return _proof(
-            program, asked, Inconclusive(NO_INVARIANTS, budget=False), InductionWork(), (0, 0), meter
+            program, options, Inconclusive(NO_INVARIANTS, budget=False), InductionWork(), (0, 0), meter
         )
     # k - 1 steps give the first k states: the base of the induction (Sheeran, Singh, Stalmarck, 2000).
-    start = unrolled(_without_ends(program), asked.k - 1, asked.budget)
+    start = unrolled(_without_ends(program), options.k - 1, options.budget)
     # If the first k states were not all checked, induction from them would prove nothing.
-    if not is_whole(start, asked.k - 1):
-        return _proof(program, asked, start.verdict, InductionWork(), (0, 0), meter)
+    if not is_whole(start, options.k - 1):
+        return _proof(program, options, start.verdict, InductionWork(), (0, 0), meter)
     instances, alike = representatives(program)
-    work, stopped = _asked(program, asked, instances, meter)
-    proved = () if stopped else _proved(program, asked, instances, work, meter)
+    work, stopped = _all_work(program, options, instances, meter)
+    proved = () if stopped else _proved(program, options, instances, work, meter)
     if proved:
         confirm(_without_ends(_with_goals(program, lambda prop: prop.name in proved)))
-    return _concluded(program, asked, work, (len(instances), alike), meter, stopped, proved)
+    return _concluded(program, options, work, (len(instances), alike), meter, stopped, proved)
 
 
 def _with_goals(program: Program, wanted: Callable[[Property], bool]) -> Program:
@@ -96,8 +96,9 @@ def _without_ends(program: Program) -> Program:
 
 
 def _proved(
-    program: Program, asked: ProofOptions, instances: list[tuple[int, int]], work: InductionWork, meter: Meter
-) -> tuple[str, ...]:
+    program: Program, options: ProofOptions, instances: list[tuple[int, int]], work: InductionWork,
+    meter: Meter,
+) -> tuple[str, ...]:  # fmt: skip
     """The properties whose obligations hold with only invariants among them as hypotheses.
 
     A property proved with the help of an open invariant may be false.  So open invariants are dropped and the
@@ -118,7 +119,7 @@ def _proved(
         # Each round drops an invariant, so this terminates; and as unions of inductive sets are inductive,
         # the rest is the largest set that proves itself, except for those that the solver gave up on.
         program = kept
-        again, stopped = _asked(program, asked, instances, meter)
+        again, stopped = _all_work(program, options, instances, meter)
         work.add_effort(again)
         if stopped:
             return ()
@@ -172,20 +173,20 @@ def _renamings(program: Program) -> list[Renaming]:
     return [r for r in candidates if all(renamer(kind, r)(value) == value for kind, value in constants)]
 
 
-def instance_work(program: Program, asked: ProofOptions, todo: list[tuple[int, int]]) -> InductionWork:
+def instance_work(program: Program, options: ProofOptions, todo: list[tuple[int, int]]) -> InductionWork:
     """The results for all goals of some instances; run in a worker process."""
-    induction = Induction(program, asked.k, asked.query_seconds)
+    induction = Induction(program, options.k, options.query_seconds)
     for index, position in todo:
         induction.check(index, position)
     return induction.work
 
 
-def _asked(
-    program: Program, asked: ProofOptions, instances: list[tuple[int, int]], meter: Meter
+def _all_work(
+    program: Program, options: ProofOptions, instances: list[tuple[int, int]], meter: Meter
 ) -> tuple[InductionWork, Inconclusive | None]:
     total = InductionWork()
     stopped: Inconclusive | None = None
-    for work in _results(program, asked, instances):
+    for work in _results(program, options, instances):
         total.add(work)
         limit = meter.exceeded(0)
         if limit is not None:
@@ -195,7 +196,7 @@ def _asked(
 
 
 def _results(
-    program: Program, asked: ProofOptions, instances: list[tuple[int, int]]
+    program: Program, options: ProofOptions, instances: list[tuple[int, int]]
 ) -> Iterator[InductionWork]:
     """The results of all tasks, in order.
 
@@ -204,14 +205,14 @@ def _results(
     """
     tasks = [instances[first : first + EACH] for first in range(0, len(instances), EACH)]
     if len(tasks) < 2:
-        yield from (instance_work(program, asked, task) for task in tasks)
+        yield from (instance_work(program, options, task) for task in tasks)
         return
-    given = [(program, asked, task) for task in tasks]
-    yield from results_of(instance_work, given, asked.workers, ahead=len(tasks), each=1)
+    given = [(program, options, task) for task in tasks]
+    yield from results_of(instance_work, given, options.workers, ahead=len(tasks), each=1)
 
 
 def _proof(
-    program: Program, asked: ProofOptions, verdict: Verdict, work: InductionWork, counts: tuple[int, int],
+    program: Program, options: ProofOptions, verdict: Verdict, work: InductionWork, counts: tuple[int, int],
     meter: Meter, failures: tuple[Failure, ...] = (), proved: tuple[str, ...] = (),
 ) -> Proof:  # fmt: skip
     unanswered = tuple([
@@ -220,11 +221,11 @@ def _proof(
         if isinstance(a.found, str)
     ])  # fmt: skip
     effort = ProofCosts(work.queries, work.settled, *counts, meter.seconds, work.seconds_solver)
-    return Proof(program, asked.k, verdict, proved, failures, unanswered, effort)
+    return Proof(program, options.k, verdict, proved, failures, unanswered, effort)
 
 
 def _concluded(
-    program: Program, asked: ProofOptions, work: InductionWork, counts: tuple[int, int], meter: Meter,
+    program: Program, options: ProofOptions, work: InductionWork, counts: tuple[int, int], meter: Meter,
     stopped: Inconclusive | None, proved: tuple[str, ...],
 ) -> Proof:  # fmt: skip
     failures = _failures(program, work.answers)
@@ -249,7 +250,7 @@ def _concluded(
         # states after it.
         within = tuple([prop.name for prop in program.constraints])
         verdict = HoldsWithin(within) if within else Holds()
-    return _proof(program, asked, verdict, work, counts, meter, failures, proved)
+    return _proof(program, options, verdict, work, counts, meter, failures, proved)
 
 
 def _failures(program: Program, answers: list[ObligationResult]) -> tuple[Failure, ...]:
@@ -289,9 +290,9 @@ def _looked_up(program: Program, failures: tuple[Failure, ...]) -> tuple[dict[in
         for index, failure in enumerate(failures)
     ]
     # "The state is not this one" as an invariant: its violation is a trace to the state.
-    asked = _without_ends(replace(program, invariants=tuple(differ), step_invariants=()))
+    searched = _without_ends(replace(program, invariants=tuple(differ), step_invariants=()))
     options = Options(LOOK, symmetry=False, keep_going=True)
-    search = Search(asked, options)
+    search = Search(searched, options)
     explore(ReferenceEngine(search))
     violations = search.findings.found.values()
     ways = {int(v.name): v.trace for v in violations if v.trace is not None and v.kind == "invariant"}

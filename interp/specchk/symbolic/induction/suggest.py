@@ -55,15 +55,15 @@ def suggest(
     """
     meter = Meter(budget)
     names = unused_names(program)
-    said = tables(program, Templates(program, vocabulary).atoms(), names, lowered)
-    states = _states(program, MAX_ANSWERS // max(1, len(said)))
-    masks = {atom: table.masks(states, len(program.variables)) for atom, table in said.items()}
+    atom_tables = tables(program, Templates(program, vocabulary).atoms(), names, lowered)
+    states = _states(program, MAX_ANSWERS // max(1, len(atom_tables)))
+    masks = {atom: table.masks(states, len(program.variables)) for atom, table in atom_tables.items()}
     sizes = {
         domain: size
-        for atom, table in said.items()
+        for atom, table in atom_tables.items()
         for domain, size in zip(atom.domains, table.sizes, strict=True)
     }
-    lemmas = _Lemmas(program, said, sizes, meter)
+    lemmas = _Lemmas(program, atom_tables, sizes, meter)
     clauses, tried, needed = list[Exclusion](), 0, list[Exclusion]()
     for length in LENGTHS:
         more, combinations = minimal(masks, sizes, length)
@@ -155,7 +155,7 @@ class _Lemmas:
                 self.active = {}  # clauses not shown to be inductive are no lemmas
                 return
             name = f"candidate {number}"
-            truth = self._said(clause, self.before)
+            truth = self._truth(clause, self.before)
             if self.start.check(negation(truth)) != z3.unsat:
                 continue
             self.active[name] = clause
@@ -163,12 +163,12 @@ class _Lemmas:
                 self._assume(name, truth)
                 for step in self.steps:
                     if step.after is not None and self._may_differ(clause, step.after):
-                        step.goals[name] = self._said(clause, step.after)
+                        step.goals[name] = self._truth(clause, step.after)
 
     def _may_differ(self, clause: Exclusion, after: Truths) -> bool:
         return any(after.may_differ(literal.atom) for literal in clause.literals)
 
-    def _said(self, clause: Exclusion, truths: Truths) -> Truth:
+    def _truth(self, clause: Exclusion, truths: Truths) -> Truth:
         """The condition that a clause is true."""
         found = []
         for row in clause.rows(self.sizes):

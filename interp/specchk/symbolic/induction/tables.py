@@ -63,9 +63,9 @@ class AtomTable(Struct, frozen=True):
         answer = Evaluator(width).compile(table.body)
         bits = dict.fromkeys(rows, 0)
         for number, state in enumerate(states):
-            said = answer([*state, *state, *([0] * table.locals)])
+            truths = answer([*state, *state, *([0] * table.locals)])
             for row in rows:
-                if _at(said, row):
+                if _at(truths, row):
                     bits[row] |= 1 << number
         return bits
 
@@ -108,8 +108,7 @@ def _at(table: Any, row: Sequence[int]) -> Any:
 class Truths(Struct):
     """The truth of atoms in an encoded state, computed on demand.
 
-    `before`: the truths in the state before a step, which also hold for atoms that read only unchanged
-    variables.
+    `before`: the truths in the state before a step, which stay for atoms of unchanged variables.
     """
 
     tables: Mapping[Atom, AtomTable]

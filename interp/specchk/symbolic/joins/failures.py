@@ -24,8 +24,8 @@ from specchk.symbolic.zones.precision import Question as Comparison
 from specchk.symbolic.zones.zones import Shape, Zone
 
 NO_PLACE = 1 << 30
-Asked = tuple[tuple[Comparison, bool], ...]  # the comparisons on a path, and whether each was open
-Way = tuple[Any, Classes, Matrix, Asked]  # a leaf, the facts known there, and the comparisons
+Compared = tuple[tuple[Comparison, bool], ...]  # the comparisons on a path, and whether each was open
+Way = tuple[Any, Classes, Matrix, Compared]  # a leaf, the facts known there, and the comparisons
 
 
 def ways_of(tree: Tree, classes: Classes, rows: Matrix, solver: LinearSolver) -> Iterator[Way]:
@@ -33,23 +33,22 @@ def ways_of(tree: Tree, classes: Classes, rows: Matrix, solver: LinearSolver) ->
     left: list[Way] = [(tree.top.after[0], tree.among(classes), rows, ())]
     places = tree.places
     while left:
-        node, classes, rows, asked = left.pop()
+        node, classes, rows, compared = left.pop()
         while isinstance(node, TreeNode):
             if type(node) is Ask:
                 (c, d), (e, f) = classes[node.i], classes[node.j]
                 bound = node.bound - d + f
                 follows = _decided(rows, c, e, bound, solver)
-                # In places of the control part; a symbol that only the tree has becomes a number above all
-                # places.
+                # In places of the control part; a symbol of the tree alone is a number above all places.
                 i, j = (x if places is None else places[x] if x < len(places) else NO_PLACE
                         for x in (node.i, node.j))  # fmt: skip
-                asked = (*asked, ((i, j, node.bound), follows is None))
+                compared = (*compared, ((i, j, node.bound), follows is None))
                 if follows is None:
-                    left.append((node.after[0], classes, assuming(rows, e, c, -bound - 1), asked))
+                    left.append((node.after[0], classes, assuming(rows, e, c, -bound - 1), compared))
                     rows = assuming(rows, c, e, bound)
                 node = node.after[1 if follows is None else follows]
             elif type(node) is Alternative:
-                left += [(other, classes, rows, asked) for other in node.after[1:]]
+                left += [(other, classes, rows, compared) for other in node.after[1:]]
                 node = node.after[0]
             elif type(node) is Fresh:
                 classes, rows = [*classes, (len(rows), 0)], widened(rows)
@@ -59,7 +58,7 @@ def ways_of(tree: Tree, classes: Classes, rows: Matrix, solver: LinearSolver) ->
                 rows, *place = placed(rows, moved(node.terms, classes))
                 classes, node = [*classes, (place[0], place[1])], node.after[0]
         if node is not None:
-            yield node, classes, rows, asked
+            yield node, classes, rows, compared
 
 
 def _decided(rows: Matrix, i: int, j: int, bound: int, solver: LinearSolver) -> bool | None:
@@ -83,29 +82,29 @@ class Failures:
         """The atoms on the paths to failures in a hull or in steps out of it, and whether each was open."""
         classes, rows = [(0, 0), *hull.classes], self.abstraction.matrix(hull)
         for candidate in dict.fromkeys(candidates):
-            for asked in self._asked(control, classes, rows, candidate):
-                for (i, j, bound), is_open in asked:
+            for compared in self._compared(control, classes, rows, candidate):
+                for (i, j, bound), is_open in compared:
                     # Numbers that are chosen or computed on the way have no place in the hull.
                     if max(i, j) <= control.size:
                         yield self.names.atom(hull.shape, (i, j, bound)), is_open
 
-    def _asked(
+    def _compared(
         self, control: Control, classes: Classes, rows: Matrix, candidate: Candidate
-    ) -> Iterator[Asked]:
+    ) -> Iterator[Compared]:
         solver = self.abstraction.solver
         for question, tree in control.questions:
             if question.name == candidate.name and candidate.kind in (question.kind, "undefined"):
                 ways = ways_of(tree, classes, rows, solver)
-                yield from [asked for leaf, _, _, asked in ways if _fails(leaf, question)]
+                yield from [compared for leaf, _, _, compared in ways if _fails(leaf, question)]
         if candidate.name == "deadlock":
             for tree in (*control.instances, control.stops):
-                yield from [asked for *_, asked in ways_of(tree, classes, rows, solver)]
+                yield from [compared for *_, compared in ways_of(tree, classes, rows, solver)]
         if candidate.step is None:
             return
         for tree in control.instances:
-            for leaf, known, assumed, asked in ways_of(tree, classes, rows, solver):
+            for leaf, known, assumed, compared in ways_of(tree, classes, rows, solver):
                 if isinstance(leaf, Effect) and leaf.taken == candidate.step:
-                    yield asked
+                    yield compared
                     for check in _checks(leaf, candidate.name):
                         yield from [more for *_, more in ways_of(check, known, assumed, solver)]
 

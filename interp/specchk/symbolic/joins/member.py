@@ -98,9 +98,9 @@ class HullMember(ZoneMember):
             else:
                 self._failing.setdefault(hulls[number], []).append(candidate)
         self._tally.outside = self._tally.outside or part.outside
-        return self._told(part.counts)
+        return self._counted(part.counts)
 
-    def _told(self, counts: Counts) -> HullTally:
+    def _counted(self, counts: Counts) -> HullTally:
         """The tally, with the counts of one call."""
         tally = self._tally
         tally.counts = counts
@@ -123,14 +123,13 @@ class HullMember(ZoneMember):
         for parcel in [pickle.loads(p) for p in parcels if p]:  # noqa: S301 - another member's
             for zone, origin in parcel.items():
                 _keep_least(arrived, zone, origin)
-        # In one order, independent of the senders: a hull is reached by the first zone of a level that made
-        # it grow.
+        # In one order, whoever sent them: a hull is reached by the first zone of a level that made it grow.
         self._table.joiner = self.expander.joiner
         for zone, origin in sorted(arrived.items(), key=itemgetter(1)):
             self._table.add(zone, origin)
         self._depth += 1
         self._due, self._table.changed = list(self._table.changed), {}
-        return self._told(Counts([0] * len(self.expander.program.points)))
+        return self._counted(Counts([0] * len(self.expander.program.points)))
 
     def failing(self) -> list[tuple[Origin, Candidate]]:
         """A few of each failure in hulls of the level before, or in steps out of them."""

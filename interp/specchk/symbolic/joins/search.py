@@ -166,8 +166,7 @@ class HullSearch(Struct):
 
     def _violation(self) -> int | None:
         """The steps of a violation shown by real states, if hulls of the last level fail."""
-        # With failures in the last level, there is no proof; real states may show that some of them are
-        # violations.
+        # There is no proof then; real states may show that some failures are violations.
         failing = nearest([one for found in self.workers.each(HullMember.failing) for one in found])
         for is_later in (False, True):
             shown: dict[tuple[str, str], tuple[Candidate, Real]] = {}

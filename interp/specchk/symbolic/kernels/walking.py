@@ -22,8 +22,7 @@ CHILD = 4
 # Kinds of leaves: nothing is done; a horizon ends the step; a step; an undefined step; values of predicates.
 IDLE, CUT, STEP, FAULT, NO, YES, UNDEFINED = range(7)
 LEAF = 2  # words of a leaf: its kind, and how often it was reached
-# A plan: the count of its trees; for each, the child of its top, where its places are (0: all), and how it
-# ends.
+# A plan: the count of trees; for each, the child of its top, where its places are (0: all), how it ends.
 PLANNED = 3
 WANTED, ENDS_WANTED, ENDS_UNDEFINED, SKIPPED = 1, 2, 4, 8
 # The words of a job.

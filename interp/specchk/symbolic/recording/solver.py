@@ -98,8 +98,7 @@ class LinearSolver:
             found = self._solver.check()
             if found == z3.sat:
                 self._keep(rows.definitions, used)
-            # Unknown counts as possible: a superfluous state is refuted by real offsets, a missing one would
-            # be lost.
+            # Unknown counts as possible: real offsets refute a superfluous state, but a missing one is lost.
             return bool(found != z3.unsat)
         finally:
             self._solver.pop()

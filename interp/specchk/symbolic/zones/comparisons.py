@@ -67,11 +67,11 @@ def recorded(control: Control, shape: Shape, predicates: ShapePredicates) -> Ite
             continue
         if type(node) is Ask:
             terms, plus = added(forms[node.i], forms[node.j], -1)
-            asked = terms, plus - node.bound
-            if _largest(asked) > control.size:
-                chosen = (*chosen, asked)
+            compared = terms, plus - node.bound
+            if _largest(compared) > control.size:
+                chosen = (*chosen, compared)
             else:
-                yield Comparison(shape, asked)
+                yield Comparison(shape, compared)
         if type(node) is Fresh:
             forms = [*forms, symbol(len(forms))]  # beyond all offsets
         elif type(node) is Define:
@@ -156,8 +156,7 @@ class PrecisionBuilder:
             if before is None or not before[0]:
                 continue
             terms, factor, _ = primitive(before)
-            # With the constant of the target: otherwise each round of a loop that adds a number would add a
-            # predicate.
+            # With the constant of the target: otherwise each round of a loop that adds would add a predicate.
             plus = form[1]
             pair = pair_of(terms)
             if pair is None:

@@ -170,7 +170,7 @@ def _kind_of(leaf: Leaf) -> int:
 class Plan:
     """Trees that are walked with a zone, in order: those of questions, and of instances."""
 
-    __slots__ = ("address", "asked", "questions", "trees", "words")
+    __slots__ = ("address", "decided", "questions", "trees", "words")
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class Plan:
     ) -> None:
         self.questions = questions
         self.trees = [*[tree for _, tree in questions], *instances]
-        self.asked: frozenset[str] = frozenset()
+        self.decided: frozenset[str] = frozenset()
         head = [len(self.trees)]
         places: list[int] = []
         for number, tree in enumerate(self.trees):
@@ -194,12 +194,12 @@ class Plan:
         self.words = array("q", [*head, *places])
         self.address = self.words.buffer_info()[0]
 
-    def skip(self, asked: frozenset[str]) -> None:
+    def skip(self, decided: frozenset[str]) -> None:
         """Leave out the questions that are already decided."""
         for number, (question, _) in enumerate(self.questions):
             at = 1 + PLANNED * number + 2
-            self.words[at] = self.words[at] & ~SKIPPED | (SKIPPED if question.last in asked else 0)
-        self.asked = asked
+            self.words[at] = self.words[at] & ~SKIPPED | (SKIPPED if question.last in decided else 0)
+        self.decided = decided
 
 
 def _flags_of(question: Question, *, first: bool) -> int:
@@ -291,13 +291,13 @@ class CompiledTrees:
         self.images = Images(kernels, work)
         self.joiner = Joiner(kernels)
 
-    def walked(self, zone: Zone, control: Control, asked: frozenset[str]) -> list[int] | None:
+    def walked(self, zone: Zone, control: Control, decided: frozenset[str]) -> list[int] | None:
         """The results for a zone in the trees of its control part; None if they are left to Python."""
         plan = control.plan
         if plan is None:
             plan = control.plan = Plan(self.code, control.questions, control.instances, first=False)
-        if plan.asked is not asked and plan.asked != asked:
-            plan.skip(asked)
+        if plan.decided is not decided and plan.decided != decided:
+            plan.skip(decided)
         walk = self.walk
         if not walk.load(zone) or not walk.run(plan) or walk.job[FAULTS]:
             return None

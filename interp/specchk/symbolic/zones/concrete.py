@@ -175,8 +175,7 @@ class Concretiser:
                     continue
                 for after in self._images(move.after, wanted.shape):
                     if self.symmetry is not None:
-                        # A state may be its own image, and two paths may meet: each would double the work
-                        # that follows.
+                        # A state may be its own image, and two paths may meet: each would double the rest.
                         rows = tuple(map(tuple, move.rows)), definitions(move.rows)
                         key = self._forms(state), self._forms(after), rows
                         if key in known:
@@ -216,7 +215,7 @@ class Concretiser:
                         yield move.rows
             return
         if any(prop.name == goal.name for prop in self.program.constraints):
-            for unclear in moves.ask(partial(self._unclear, state), point.rows):
+            for unclear in moves.answers(partial(self._unclear, state), point.rows):
                 if unclear == goal.name:
                     yield self.path.rows
             return
@@ -236,7 +235,7 @@ class Concretiser:
         properties = self.moves.properties
         allowed = partial(answered, properties.may_deadlock, properties.environment(state))
         for idle in self._idle(state, rows):
-            for fine in self.moves.ask(allowed, idle):
+            for fine in self.moves.answers(allowed, idle):
                 if _is_met(fine, goal.kind):
                     yield self.path.rows
 

@@ -270,13 +270,13 @@ class Controls:
     def _inside(self, env: list[Any]) -> PredicateValue:
         """Whether a state satisfies all constraints, or which constraint is undefined."""
 
-        def ask() -> tuple[bool | Undefined, str]:
+        def evaluate() -> tuple[bool | Undefined, str]:
             try:
                 return self.moves.properties.inside(env), ""
             except NoAnswer as unclear:
                 return Undefined(unclear.blame.span, unclear.blame.text), unclear.name
 
-        (value, name), delta, cuts = self._counted(ask)
+        (value, name), delta, cuts = self._counted(evaluate)
         return PredicateValue(delta, cuts, value, name)
 
     def _stops(self, env: list[Any]) -> PredicateValue:
@@ -317,8 +317,7 @@ class Controls:
     ) -> None:
         """Add to a step from a state the trees of its checks: step invariants and constraints.
 
-        `known` has the facts of the first zone that takes the step; checks without a question are settled
-        with it.
+        `known`: of the first zone that takes the step, which settles the checks that need no question.
         """
         assert effect.after is not None
         classes, rows = known

@@ -107,13 +107,13 @@ class _Seen(Struct):
 
     def group(self, masks: list[int]) -> None:
         """Group the masks of all the zones."""
-        self.signs = _telling(masks[-SAMPLE:]) if len(masks) >= SAMPLE else 0
+        self.signs = _distinguishing(masks[-SAMPLE:]) if len(masks) >= SAMPLE else 0
         self.groups = {}
         for mask in masks:
             self.groups.setdefault(mask & self.signs, []).append(mask)
 
 
-def _telling(masks: list[int]) -> int:
+def _distinguishing(masks: list[int]) -> int:
     """The bits that best distinguish masks: each is in about half of them, and no two always agree."""
     width = max(masks).bit_length()
     columns = zip(*[format(mask, f"0{width}b") for mask in masks], strict=True)

@@ -171,7 +171,7 @@ class ZoneEngine(Engine[range]):
     def expand(self, frontier: range) -> range:
         """The zones of the next level; none if this level has the violation that ends the search."""
         with self._answered():
-            level = self._level(only_ask=False)
+            level = self._level(only_check=False)
             # States before steps: the trace of a failure in a zone of this level is one step shorter than
             # that of a failure in a step out of it.
             self._confirm(level.states)
@@ -180,7 +180,7 @@ class ZoneEngine(Engine[range]):
             self._confirm(level.steps)
             following = self._next()
             if self.search.is_answered and following:  # states after failing steps are of the level, too
-                self._confirm(self._level(only_ask=True).states)
+                self._confirm(self._level(only_check=True).states)
             return following
         return range(0)
 
@@ -267,13 +267,13 @@ class ZoneEngine(Engine[range]):
             self.findings.note(Violation(kind, name, Trace(state, ()), blame))
         return False
 
-    def _level(self, *, only_ask: bool) -> Expansion:
+    def _level(self, *, only_check: bool) -> Expansion:
         """The result of a level, or of the part that the budget allows."""
         level = Expansion(self.counts)
-        asked = self._unanswered()
+        decided = self._decided()
         first, is_more = 0, True
         while is_more and not self._look(level.arrived):
-            done = self.workers.each(ZoneMember.expand, first, asked, only_ask)
+            done = self.workers.each(ZoneMember.expand, first, decided, only_check)
             first += SLICE
             is_more = any(more for _, more in done)
             for part, _ in done:
@@ -304,8 +304,8 @@ class ZoneEngine(Engine[range]):
         self.workers.call(ZoneMember.number_level, [(own,) for own in numbers])
         return range(first, len(self.nodes))
 
-    def _unanswered(self) -> frozenset[str]:
-        """The open questions: `kind name` of everything not found yet."""
+    def _decided(self) -> frozenset[str]:
+        """The decided questions: `kind name` of everything found so far."""
         return frozenset(f"{kind} {name}" for kind, name in self.findings.found) | frozenset(
             f"reached {name}" for name in self.findings.reached
         )

@@ -127,9 +127,9 @@ class Expander:
         return effect.zone([(0, 0)], START, self.abstraction)
 
     def expand(
-        self, zones: Iterable[tuple[int, Zone]], arrive: Arrive | None, asked: frozenset[str]
+        self, zones: Iterable[tuple[int, Zone]], arrive: Arrive | None, decided: frozenset[str]
     ) -> Expansion:
-        """Check and expand a zone; without `arrive`, only check.  Questions in `asked` are decided."""
+        """Check and expand a zone; without `arrive`, only check.  Questions in `decided` are decided."""
         part = Expansion(Counts([0] * len(self.program.points)))
         walker = self.walker
         walker.forks = walker.known = self.solver.checks = self.solver.pruned = 0
@@ -138,7 +138,7 @@ class Expander:
             if (
                 arrive is not None
                 and control.still is not None
-                and self._is_quick(index, zone, control, arrive, asked, part)
+                and self._is_quick(index, zone, control, arrive, decided, part)
             ):
                 continue
             if self.compile_after:
@@ -150,10 +150,10 @@ class Expander:
                 # nothing.
                 self._count(control.still)
             for question, tree in control.questions:
-                if question.last in asked:
+                if question.last in decided:
                     continue
                 for kind in self._failures(question, tree, classes, rows):
-                    if f"{kind} {question.name}" not in asked:
+                    if f"{kind} {question.name}" not in decided:
                         part.states.append((index, Candidate(kind, question.name)))
             if arrive is not None:
                 if control.still is None:
@@ -164,23 +164,24 @@ class Expander:
                     # is the same for every zone of the shape.  Without this, a spec with many instances has
                     # 48 times as many runs.
                     self.controls.prune(control)
-        self._tell(part.counts)
+        self._add_counts(part.counts)
         return part
 
     def _is_quick(
-        self, index: int, zone: Zone, control: Control, arrive: Arrive, asked: frozenset[str], part: Expansion
-    ) -> bool:
+        self, index: int, zone: Zone, control: Control, arrive: Arrive, decided: frozenset[str],
+        part: Expansion,
+    ) -> bool:  # fmt: skip
         """Check and expand a zone by kernels; returns False, without effect, if that is left to Python."""
         trees = self.compiled
         if trees is None or (self.abstraction.precision and self.abstraction.of(zone.shape).size):
             return False
-        ends = trees.walked(zone, control, asked)
+        ends = trees.walked(zone, control, decided)
         if ends is None or (self.may_stop_wrongly and not trees.walk.job[BUSY]):
             return False
         assert control.still is not None
         self._count(control.still)
         trees.count(trees.walk, self.walker)
-        self._note_findings(index, control, ends, asked, part)
+        self._note_findings(index, control, ends, decided, part)
         for at in range(0, len(ends), END):
             leaf = trees.code.of[ends[at + 1]]
             if type(leaf) is Effect:
@@ -190,7 +191,7 @@ class Expander:
         return True
 
     def _note_findings(
-        self, index: int, control: Control, ends: list[int], asked: frozenset[str], part: Expansion
+        self, index: int, control: Control, ends: list[int], decided: frozenset[str], part: Expansion
     ) -> None:
         """As `_failures`, for the results of a walk."""
         assert self.compiled is not None
@@ -204,7 +205,7 @@ class Expander:
                     continue
                 if kind != "undefined":
                     met.add(ends[at])
-                if f"{kind} {question.name}" not in asked:
+                if f"{kind} {question.name}" not in decided:
                     part.states.append((index, Candidate(kind, question.name)))
 
     def _arrive_quickly(
@@ -244,10 +245,10 @@ class Expander:
 
     def drop_counts(self) -> None:
         """Discard the counts of an expansion that did not end."""
-        self._tell(Counts([0] * len(self.program.points)))
+        self._add_counts(Counts([0] * len(self.program.points)))
         self.controls.drop_counts()
 
-    def _tell(self, counts: Counts) -> None:
+    def _add_counts(self, counts: Counts) -> None:
         """Add the counts of the leaves that were reached."""
         counts.forks, counts.known = self.walker.forks, self.walker.known
         counts.checks, counts.pruned = self.solver.checks, self.solver.pruned

@@ -64,11 +64,11 @@ class ZoneMember:
         self._indexes = indexes
         self._met.clear()
 
-    def expand(self, first: int, asked: frozenset[str], only_ask: bool) -> tuple[Expansion, bool]:
+    def expand(self, first: int, decided: frozenset[str], only_check: bool) -> tuple[Expansion, bool]:
         """Check and expand a slice of the frontier; returns whether there is more."""
         last = first + SLICE
         zones = list(zip(self._indexes[first:last], self._level[first:last], strict=True))
-        part = self.expander.expand(zones, None if only_ask else self._arrive, asked)
+        part = self.expander.expand(zones, None if only_check else self._arrive, decided)
         return part, last < len(self._level)
 
     def sent(self) -> list[bytes]:

@@ -33,14 +33,14 @@ def condition(program: Program, zone: Zone) -> tuple[str, ...]:
     """The constraints of a zone, one line each; none on offsets that are 0."""
     names = ["", *places(program, zone.shape)]
     first: dict[int, tuple[str, int]] = {0: ("", 0)}
-    said = []
+    equalities = []
     for name, (number, plus) in zip(names[1:], zone.classes, strict=True):
         if number not in first:
             first[number] = (name, plus)
         elif number or plus:
             other, less = first[number]
-            said.append(f"{name} == {_sum(other, plus - less)}")
-    return (*said, *_order(zone, first))
+            equalities.append(f"{name} == {_sum(other, plus - less)}")
+    return (*equalities, *_order(zone, first))
 
 
 def sums(program: Program, split: tuple[Shape, Sequence[Any]], rows: Matrix) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def sums(program: Program, split: tuple[Shape, Sequence[Any]], rows: Matrix) -> 
                 lines.append(_compared(names, form, "==", most))
                 continue
             # Bounds that the parts imply are left out.  Above half of `FREE`, a bound is a free one plus
-            # something.
+            # more.
             if most < FREE >> 1 and (high is None or most + more < high):
                 lines.append(_compared(names, form, "<=", most))
             if least > -FREE >> 1 and (low is None or least + more > low):

@@ -161,8 +161,8 @@ def equal(a: Tree, b: Tree) -> Truth:
         case Opt():
             if a.present is False or b.present is False:
                 return iff(a.present, b.present)
-            # Items are compared only if both are present: the hidden item of a `none` is free, and would be
-            # unequal.
+            # Items are compared only if both are present: the hidden item of a `none` is free, and would
+            # differ.
             return both(iff(a.present, b.present), implies(both(a.present, b.present), equal(a.item, b.item)))
         case Tagged():
             pairs = zip(a.records, b.records, strict=True)

@@ -33,8 +33,7 @@ class System(Struct):
 
     def __post_init__(self) -> None:
         for constant in self.program.constants:
-            # As in `symbolic.legality`, since parts that were computed beforehand no longer occur in
-            # expressions.
+            # As in `symbolic.legality`: parts that were computed beforehand occur in no expression.
             if has_horizon_keys(constant.type):
                 raise Unencodable(constant.span, f"`{constant.name}` is a map with offsets as its keys")
 
@@ -47,8 +46,7 @@ class System(Struct):
     def beginning(self) -> State:
         """Open state 0 of a behaviour, with the values of the variables that have one initial value.
 
-        Everything that depends on them is then decided during encoding, instead of being encoded for all
-        states.
+        Everything that depends on them is then decided during encoding, not encoded for all states.
         """
         pairs = zip(self.program.variables, self.program.starts, strict=True)
         return tuple([self._begun(variable, start) for variable, start in pairs])

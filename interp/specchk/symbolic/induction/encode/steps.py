@@ -57,9 +57,8 @@ class ActionPath(Struct, frozen=True):
 class ActionInstance(Struct, frozen=True):
     """An action with its arguments: its effects, and the conditions under which it is undefined.
 
-    `undefined`: the condition that there is a fault.  `refused`: that no outcome is taken with the chosen
-    numbers.  `chosen`: the fresh numbers of arguments and of `any`; each of their values is a step of its
-    own.
+    `undefined`: that there is a fault.  `refused`: that no outcome is taken with the chosen numbers.
+    `chosen`: the fresh numbers of arguments and of `any`; each value of theirs is a step of its own.
     """
 
     action: int
