@@ -39,6 +39,8 @@ def test_a_command_can_be_given(line: str):
     if program.endswith("specchk"):
         command = SPECCHK[words[0]]
         assert options <= {name for parameter in command.params for name in parameter.opts}
+    elif program.endswith("python") and words[0].startswith("bench/"):
+        assert options <= set(re.findall(r'"(--[a-z]+)"', (ROOT / words[0]).read_text(encoding="utf-8")))
     elif program.endswith("python"):
         assert options - {"-m"} <= OPTIONS
     for word in words:
