@@ -66,8 +66,7 @@ def _views(connection: duckdb.DuckDBPyConnection, exports: Sequence[Export]) -> 
     local = [export.storage.root for export in exports if isinstance(export.storage, LocalStorage)]
     folders = ", ".join(_literal(str(folder.absolute())) for folder in local)
     connection.execute(f"set allowed_directories = [{folders}]")
-    # In this order: a directory can be allowed only before access is closed, and nothing can be set after the
-    # lock.
+    # In this order: a directory can be allowed only before access is closed, and nothing after the lock.
     for setting in (
         "enable_external_access = false", f"schema = {_literal(schemas[0])}", "lock_configuration = true",
     ):  # fmt: skip

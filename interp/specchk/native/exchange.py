@@ -70,8 +70,7 @@ class Buckets:
         while done < count:
             at = address + done * self.state_bytes
             self._call[name](self._block.address, worker.block.address, at, count - done)
-            # The states expanded before a bucket was full; the others are passed again once buckets are
-            # empty.
+            # The states expanded before a bucket was full; the others follow once buckets are empty.
             done += self._block[Exchange.DONE]
             if self._block[Exchange.FULL]:
                 # Buckets that are half full are emptied as well, since states are spread evenly and these

@@ -55,9 +55,8 @@ class Explainer:
     def confirm(self, sample: Iterable[Sequence[int]], is_kept: Callable[[Sequence[State]], bool]) -> None:
         """Check some expanded states of a search without violations against the reference semantics.
 
-        `is_kept` returns whether the search has kept some states.  Compiled code that is wrong about many
-        states is found in this way before its answer is used; `ReplayFailed` if it is wrong about one of the
-        sample.
+        `is_kept` returns whether the search has kept some states.  So compiled code that is wrong about many
+        states is found before its answer is used; `ReplayFailed` if it is wrong about one of these.
         """
         properties = self.properties
         for words in sample:

@@ -57,8 +57,7 @@ class Lanes:
         """Clear the records of the previous region."""
         for block in self.blocks:
             for word in range(Lane.QUEUED, Lane.SIZE):
-                # Conditions that are ever enabled and lost states are those of the whole graph, to which all
-                # regions add.
+                # Conditions ever enabled and lost states are of the whole graph: all regions add to them.
                 if word not in (Lane.EVER, Lane.LOST):
                     block[word] = 0
 

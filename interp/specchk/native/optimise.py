@@ -26,10 +26,9 @@ LONG = 1 << 20  # successors of a search whose next one begins with optimised co
 # Optimising pays from this many times `optimise_after` successors on: for elr 4.3 million; large specs have
 # slow successors, but also more to optimise.
 WORTH = 4
-# If the last level has the share s of all states, the search will have GROWTH * s ** 3 times as many
-# successors: for levels with a third of the states, elr, kraft and replication_large had 16 to 50 times as
-# many, with a quarter 6 to 14, with a sixth 2.5 to 3.  In the first levels, where shares are large, no more
-# than MOST_GROWTH is relied on.
+# If the last level has the share s of all states, a search has GROWTH * s ** 3 times as many successors at
+# the end: with a third, elr, kraft and replication_large had 16 to 50 times as many, with a quarter 6 to 14,
+# with a sixth 2.5 to 3.  In the first levels, where shares are large, no more than MOST_GROWTH counts.
 GROWTH, MOST_GROWTH = 500, 20
 
 

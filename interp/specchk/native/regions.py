@@ -315,7 +315,7 @@ class RegionOfStates:
                 raise MemoryError("more components than their numbers have room for")
             lanes.of_components("judge")
             again = self._add_fair(fair)
-            # The states that survived the previous round are finished; the queues' first part is the region
+            # States that survived the previous round are finished; the queues' first part is the region
             # itself.
             for lane, count in enumerate(kept):
                 lanes.blocks[lane][Lane.QUEUED] = count

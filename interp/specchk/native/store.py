@@ -33,11 +33,9 @@ from specchk.native.machine.slots import LOAD, fast_until, first_slots, grown
 from specchk.native.resting import resting
 
 TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE, Thread.SKIPPED)
-# 4 TiB are reserved and hardly any of it is used: the array never moves, so its address is a constant of
-# every loop.
+# 4 TiB are reserved, hardly any is used: the array never moves, so its address is a constant of every loop.
 ADDRESS_SPACE = 1 << 42
-# Small enough that all workers have work at the end of a level, large enough that the cursor is not
-# contended.
+# Small enough that all have work at the end of a level, large enough that the cursor is not contended.
 PIECE = 512  # states in a piece of work
 # The longest delay of a limit, Control-C or progress; the workers themselves are not slowed down by it.
 WAIT_S = 0.05

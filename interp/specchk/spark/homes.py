@@ -129,8 +129,7 @@ def dealt(homes: Sequence[Executor | None], alive: Sequence[Executor]) -> tuple[
         return (None,) * len(homes)
     share, more = divmod(len(homes), len(alive))
     kept = {executor: [n for n, home in enumerate(homes) if home == executor] for executor in alive}
-    # If shares cannot be equal, the executors with most partitions keep one more, so that as few as possible
-    # move.
+    # If shares cannot be equal, those with most partitions keep one more, so that as few as possible move.
     most = sorted(alive, key=lambda executor: -len(kept[executor]))
     room = {executor: share + (place < more) for place, executor in enumerate(most)}
     found: list[Executor | None] = [None] * len(homes)

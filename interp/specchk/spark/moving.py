@@ -35,8 +35,7 @@ def moved(rows: RDD[bytes], places: Sequence[str]) -> RDD[bytes]:
 
 def numbered(context: Any, places: Sequence[str]) -> RDD[int]:
     """One element for each task, at its place."""
-    # A list: a range's elements are made by Python, in another worker for each task, which would be a new
-    # one.
+    # A list: a range's elements are made by Python, in a worker of its own for each task.
     numbers: Any = context.parallelize([*range(len(places))], len(places))
     return RDD(_placed(context, numbers._jrdd, places), context, numbers._jrdd_deserializer)
 

@@ -187,8 +187,7 @@ def root_cause(text: str) -> str:
     lines = [line.strip() for line in text.splitlines()]
     ledger = [line for line in lines if line.startswith(_OF_THE_LEDGER)]
     told = [line for line in lines if re.search("Error|Exception", line) and not line.startswith("at ")]
-    # If a program does not start, the innermost cause is an error number of the system, without the program's
-    # name.
+    # If a program does not start, the innermost cause is an error number, without the program's name.
     program = [line for line in told if "Cannot run program" in line]
     # The last line of a trace is the innermost cause, in Python as in Java's "Caused by".
     return (ledger or program or told or [text])[-1]

@@ -77,8 +77,7 @@ def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkConte
     try:
         if interrupted.is_set():
             raise KeyboardInterrupt
-        # Executors that join later fetch the package, too; a user's own session may get some after the
-        # search.
+        # Executors that join later fetch the package, too, in a user's session even after the search.
         _prepare(context, Path(lasting_folder()))
         yield context
     finally:

@@ -26,8 +26,7 @@ BATCH = 64  # successors between two visits of the table
 # nothing.
 CHUNK = 1024  # state numbers that a worker takes at once
 MAX_RUNS = 4096  # runs of new states, at half of which a worker requests to report them
-# 10^12 states, far more than fit any memory; the other bits of a slot decide which states need to be
-# compared.
+# 10^12 states, far more than fit any memory; the other bits of a slot decide which states are compared.
 INDEX_BITS = 40  # of a table slot; the others are the tag
 # Room for all successors of one state is reserved in every worker: kernels write them without checking a
 # limit.

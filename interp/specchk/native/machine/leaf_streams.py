@@ -3,9 +3,8 @@
 Items of at most a byte are written as bytes, one after the other, and packed after each slice of rows: a
 slice of all streams stays in the processor's cache.  Wider values are written directly to their place.  For
 each stream (`Stream`), the block that Python and the kernel share has the place of its bytes, the number of
-items there that are not packed yet, the place of packed ones, and the number of all items.  The values of
-each leaf (`machine.shapes`) come first, then the repetition and the definition levels, by the number of the
-leaves' `levels`.
+items there that are not packed yet, the place of packed ones, and the number of all items.  First come the
+values of each leaf (`machine.shapes`), then the repetition and definition levels, by `levels`.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 Run = tuple[int, int]
-# The reference stepper takes up to half a millisecond for each state: so 1 % of a search, or of its
-# preparation.
+# The reference stepper takes up to half a millisecond for each: so 1 % of a search, or of its preparation.
 LEAST_SAMPLE, SAMPLE, SAMPLED_OF = 16, 100, 1 << 18
 
 

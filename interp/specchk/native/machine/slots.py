@@ -6,8 +6,7 @@ from __future__ import annotations
 # half of a cache line; a table is filled to this just before it doubles.
 LOAD = 0.625
 FIRST_SLOTS = 1 << 14
-# Small tables are rebuilt seldom rather than kept small: rebuilding takes a tenth of the time of the search
-# so far.
+# Small tables are rebuilt seldom, not kept small: rebuilding takes a tenth of the time of the search so far.
 FAST_UNTIL = 1 << 24  # slots, 128 MB; up to here a table quadruples
 EXPECTED_UNTIL = 1 << 27  # slots, 1 GB; no table begins larger, since a search may end early
 
@@ -20,8 +19,7 @@ def fast_until(limit: int | None) -> int:
 def first_slots(slack: int, expected: int, limit: int | None) -> int:
     """The slots of a first table, for as many states as are expected.
 
-    `slack` is the number of states that workers may add after a request to stop, `limit` one of memory in
-    bytes.
+    `slack`: the states that workers may add after a request to stop; `limit`: of memory, in bytes.
     """
     slots = FIRST_SLOTS
     # What workers add after STOP must fit the slots that LOAD leaves empty, or a probe would never end.

@@ -7,9 +7,8 @@ that of the smallest number is reported, after the reference stepper has taken t
 (`explore.simulate.follow`).
 
 A guided walk chooses an action by its weight among those that are enabled, then one of its steps.  The weight
-is large if the previous rounds had few steps of the action.  It is not known beforehand which errors such
-walks find sooner, and which later (`bench/engines/simulate.py --errors`), so every second walk remains
-uniform.
+is large if earlier rounds had few steps of the action.  Which errors such walks find sooner, and which later,
+is not known beforehand (`bench/engines/simulate.py --errors`), so every second walk is uniform.
 """
 
 from __future__ import annotations
@@ -241,8 +240,7 @@ class _Run:
 
     def _round(self, memory: WalkMemory) -> None:
         while not memory.is_round_done and self.stopped is None:
-            # Limits of states only between rounds: they would end a round at a point that depends on its
-            # workers.
+            # Limits of states only between rounds: where they would end one depends on the workers.
             memory.work(lambda: self._look(0) or self._has_better_code)
             if memory.total(WalkThread.OVERFLOW):
                 raise NoRoom("a set of these walks")

@@ -113,8 +113,7 @@ def _started(context: SparkContext, folder: str, checkpoint: str, batch: Callabl
     # A file that is removed while Spark lists it is one that was never there.
     source = SparkSession(context).readStream.format("binaryFile").schema(SCHEMA)
     source = source.option("pathGlobFilter", f"*{SUFFIX}").option("ignoreMissingFiles", "true")
-    # Spark would leave out a file that is a week older than the newest one, such as a copy that kept its
-    # time.
+    # Spark would omit a file that is a week older than the newest, such as a copy that kept its time.
     source = source.option("maxFileAge", "36500d")
     try:
         names = source.load(place).select("path")
