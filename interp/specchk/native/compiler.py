@@ -1,7 +1,7 @@
 """From a program to a loaded kernel: emit, optimise, compile, cache.
 
-The object code is kept on disk (`kept`) under a name made of everything it depends on: the program,
-the renamings, the mode, the sources of these rooms, LLVM and the CPU.  A second run only links it.
+The object code is kept on disk (`kept`) under a name made of everything it depends on: the program, the
+renamings, the mode, the sources of these rooms, LLVM and the CPU.  A second run only links it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from specchk.processes import cores
 from specchk.search.symmetry import Renaming
 
 ROOMS = (*kept.SPEC_ROOMS, "codegen", "native")  # whose sources decide what a kernel is
-MANY_STATES = 1 << 20  # of a search whose number is kept; with fewer, growing takes 0.02 s
+MANY_STATES = 1 << 20  # of a search whose number is kept; fewer states cost 0.02 s of growing
 
 
 def emit_successors(
@@ -53,8 +53,8 @@ def emit_successors(
     # The largest function of a kernel, called from several loops: compiled once.
     successors.attributes.append("noinline")
     for arg in successors.args:
-        # True of the four: coverage and cuts are different words of the thread's block, and the batch is no
-        # state that is expanded.  So a stored successor is in the way of no load and no counter.
+        # True of all four: coverage and cuts are different words of the thread's block, and the batch
+        # contains no state that is expanded.  So storing a successor interferes with no load and no counter.
         arg.add_attribute("noalias")
     steps(Asm(successors), program, layout, facts).emit()
     return successors
@@ -85,7 +85,7 @@ class KernelSource(Struct, frozen=True, dict=True):
             self.emit_check(module, facts),
             emit_check_step(module, program, layout, facts) if program.step_invariants else None,
             emit_may_end(module, program, layout, facts),
-            # With the identity alone there is nothing to compare.
+            # With only the identity there is nothing to compare.
             emit_canonical(module, layout, self.renamings) if len(self.renamings) > 1 else None,
             constrained=bool(program.constraints),
         )
@@ -118,7 +118,7 @@ class KernelSource(Struct, frozen=True, dict=True):
 
     def mark_long(self) -> None:
         """Make the next search optimise its code before it starts."""
-        # Each of several searches may end before its code is optimised, and run with slow code.
+        # Each of several searches may end before its code is optimised, and then all run slow code.
         kept.write(self.path("-long"), b"")
 
     def note_states(self, states: int) -> None:
@@ -128,7 +128,7 @@ class KernelSource(Struct, frozen=True, dict=True):
 
     def expected_states(self, limit: int | None = None) -> int:
         """The number of states that the last search had, up to a limit; 0 if they were not many."""
-        # It decides the size of a table and no result, so a search of other initial states may have it, too.
+        # It decides the size of a table and no result, so a search with other initial states may use it, too.
         found = kept.read(self.path("-states")) or b""
         states = int(found) if found.isdigit() else 0
         return states if limit is None else min(states, limit)
@@ -180,7 +180,7 @@ def load_kernel(source: KernelSource, functions: Functions | None = None, *, is_
 
     `functions`: those of the program, which are made while LLVM works if the program is large.
     """
-    # Optimised code that is there costs no more than quick code, however short its use will be.
+    # Optimised code that exists costs no more than quick code, however short its use will be.
     if is_long or any(kept.read(source.path(kind)) is not None for kind in ("", "-long")):
         return _linked(source.code(), source.entries)
     code = _cached(source.path("-quick"), lambda: _quick_code(source, functions))
@@ -234,7 +234,7 @@ def _linked(code: bytes, entries: Entries, *, is_optimised: bool = True) -> Load
     names = [name for name, _ in entries]
     image = image_of(code, names) if processor_name() else None
     if image is not None:
-        with suppress(OSError):  # a system where no page may be written and then be code
+        with suppress(OSError):  # a system that does not let a written page become code
             return placed(image, entries, is_optimised=is_optimised)
     found = linked(code, names)
     return at_addresses(found.at, entries, found, is_optimised=is_optimised)
@@ -248,7 +248,7 @@ def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) ->
 
 def _essence(program: Program) -> tuple[object, ...]:
     """The dependencies of a kernel, without spans and names of models."""
-    # Nor how it starts: initial states are computed by the interpreter, and packed for the kernel.
+    # Nor initial states: they are computed by the interpreter, and packed for the kernel.
     return (
         program.sorts, program.variables, program.actions, program.invariants, program.step_invariants,
         program.witnesses, program.constraints, program.deadlock_ok, program.fairness, program.liveness,

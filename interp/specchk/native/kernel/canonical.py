@@ -1,8 +1,8 @@
 """Symmetry in the kernel: a state is replaced by the least of its renamings.
 
 The renamings are those of `search.symmetry`, so both engines agree on which states are one class;
-"least" is by packed words here, so the representatives may differ.  A renaming of a sort is a number
-with four bits for each element, its new position.  Few renamings are unrolled, with the numbers
+"least" is by packed words here, so the representatives may differ.  A renaming of a sort is a number with
+four bits for each element, its new position.  If renamings are few, they are unrolled, with their numbers
 known while building; many are a loop over a table.
 """
 
@@ -24,10 +24,10 @@ from specchk.native.values.sparse import ItemsListing
 from specchk.search.engine import Unsupported
 from specchk.search.symmetry import Renaming, renamer
 
-# 4! - 1, what a sort of four elements has besides the identity; with five it would be 119 copies of the
-# code.
+# 4! - 1: the renamings of a sort of four elements without the identity; with five it would be 119 copies of
+# the code.
 UNROLLED = 23
-# Of four bits each: as many positions as fit a word.
+# Of four bits each: as many positions as fit into a word.
 NIBBLES = 16
 
 
@@ -100,7 +100,7 @@ class Renamed:
         rename, table = renamer(kind, self.renaming), positions(kind)
         return [table[rename(value)] for value in sorted(universe(kind))]
 
-    # Keys move and values change: what was at the old key's position goes to the position of its renaming.
+    # Keys move and values change: the value at an old key's position moves to the position of its renaming.
     def _map(self, kind: Map, value: Val) -> Val:
         new = self._new_positions(kind.key) if self.touches(kind.key) else list(range(key_count(kind)))
         out: Val = 0
@@ -128,7 +128,7 @@ class Renamed:
         return out
 
     def _sparse(self, kind: Set, value: Val) -> Val:
-        # Items change their order, too; sorting an array is cheaper than looking for places in a code.
+        # The order of items changes, too; sorting an array is cheaper than looking for places in a code.
         listing = ItemsListing(self.codes.sparse, kind)
 
         def put(item: Val) -> None:
@@ -141,7 +141,8 @@ class Renamed:
     def _union(self, kind: Union, value: Val) -> Val:
         tag = self.codes.tag(kind, value)
         result = value
-        # Every variant is computed and one selected: a branch for each would cost more than the few shifts.
+        # All variants are computed and one is selected: a branch for each would cost more than the few
+        # shifts.
         for index, (_, record) in enumerate(kind.variants):
             if self.touches(record):
                 made = self.codes.variant(
@@ -155,8 +156,8 @@ class Renamed:
         out: Val = self.asm.resize(size, shape)
         for index in range(kind.limit):
             item = self.value(kind.item, self.codes.slot(kind, value, index))
-            # Slots behind the length must stay 0, or equal sequences would have different codes; renamed, a
-            # 0 there would become another element.
+            # Slots behind the length must stay 0, or equal sequences would have different codes; renamed, a 0
+            # there would become another element.
             placed = self.codes.placed(kind.item, item, self.codes.slot_offset(kind, index), shape)
             out = self.asm.bor(out, self.asm.select(self.asm.cmp("<", index, size), placed, 0, shape))
         return out
@@ -186,7 +187,7 @@ def emit_canonical(module: ir.IRModule, layout: StateLayout, renamings: Sequence
     words = [asm.load(state, index) for index in range(layout.words)]
     best = [asm.cell(I64, word) for word in words]
     if len(renamings) - 1 <= UNROLLED:
-        # The first renaming is the identity, of which `best` has the result already.
+        # The first renaming is the identity, whose result is already in `best`.
         for renaming in renamings[1:]:
             numbers: dict[str, Val] = {name: _number(new) for name, new in renaming.items()}
             _try(asm, layout, words, best, Renamed(asm, Fitting(asm), renaming, numbers))
@@ -207,8 +208,7 @@ def _number(new: Sequence[int]) -> int:
 def _loop(
     asm: Asm, layout: StateLayout, words: Sequence[Val], best: list[ir.Value], renamings: Sequence[Renaming]
 ) -> None:
-    # Sorted, so that the table of a program is the same in every process, and its object code is found
-    # again.
+    # Sorted, so that the table of a program is the same in every process, and its object code is found again.
     names = sorted(renamings[0])
     flat = [_number(renaming[name]) for renaming in renamings for name in names]
     table = asm.table("renamings", I64, flat)

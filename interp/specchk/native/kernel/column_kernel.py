@@ -35,7 +35,7 @@ from specchk.native.machine.leaf_streams import LeafWriter
 from specchk.native.machine.shapes import Shape, TableShape
 
 _EACH_BYTE = 0x0101010101010101
-UNROLLED = 64  # copies of what is emitted for the keys of a map
+UNROLLED = 64  # copies of the code for the keys of a map
 
 
 class Packed(Protocol):
@@ -77,9 +77,9 @@ class StateInMemory(Struct, frozen=True):
             return asm.band(code, mask(size))
         word_, low_ = asm.shr(offset, 6), asm.band(offset, WORD - 1)
         first = asm.shr(asm.load(self.address, word_), low_)
-        # The last word of all is read twice: what is shifted in from there is cut off.
+        # The last word of all is read twice: the bits shifted in from there are cut off.
         after = asm.load(self.address, asm.min(asm.add(word_, 1), self.words - 1))
-        # In two shifts, since one by 64 is none.
+        # In two shifts, since a shift by 64 is not possible.
         second = asm.shl(asm.shl(after, 1), asm.sub(WORD - 1, low_))
         return asm.band(asm.bor(first, second), mask(size))
 
@@ -99,7 +99,7 @@ def emit_columns(module: ir.IRModule, layout: StateLayout) -> None:
     emitter = ColumnEmitter(asm, writer)
 
     def some(first: Val, last: Val) -> None:
-        # A loop for each variable, so that what it needs fits registers.
+        # A loop for each variable, so that its values fit into registers.
         for place, shape in zip(layout.places, columns, strict=True):
             writer.open(shape.leaves)
 
@@ -153,7 +153,7 @@ class ColumnEmitter:
         if is_scalar(kind):
             whole = code.bits(at, width(kind))
             present, inner = asm.cmp("!=", whole, 0), HeldCode(asm, asm.sub(whole, 1), I64)
-            if not item.parts:  # no jump, which could not be foreseen
+            if not item.parts:  # no jump, which would be mispredicted
                 (leaf,) = item.leaves
                 self.writer.entry(leaf, repetition, asm.select(present, leaf.definition, shape.absent))
                 self.writer.value(leaf, inner.value, present)

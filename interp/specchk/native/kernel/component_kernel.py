@@ -18,7 +18,7 @@ from specchk.native.machine.layout import mask
 
 NO_EDGES = 4  # the place of a state of the region without edges; lower: not in it; others are above
 LAST_EDGE, STATE_BITS = 31, 31
-ALONE = mask(32)  # the component of all states that are one of their own
+ALONE = mask(32)  # the component of all states that are alone in theirs
 
 
 def words32(asm: Asm, block: ir.Value, word: int) -> ir.Value:
@@ -82,7 +82,8 @@ class ComponentWalk:
         self._finish()
         asm.leave_if(asm.cmp("==", asm.b.load(self.depth), 0), roots)
         self._return()
-        # At a return and not at each edge: every state has one, and an atomic load an edge is not free.
+        # At a return and not at each edge: every state has one, and an atomic load for each edge would be
+        # costly.
         self._leave_if_stopped(out)
         asm.goto(step)
         asm.enter(out)
@@ -132,7 +133,7 @@ class ComponentWalk:
             store32(asm, order, self.index, state)
             asm.b.store(asm.val(0), self.root)
 
-        # Components that are done have numbers above all orders of visit, so they lower nothing.
+        # Finished components have numbers above all orders of visit, so they lower nothing.
         asm.when(asm.cmp("<", order, self._order(state)), lower)
 
     def _return(self) -> None:
@@ -189,5 +190,5 @@ class ComponentWalk:
         store32(asm, number, self.index, state)
         store32(asm, state, self.members, asm.load(self.region, Owing.MEMBER_COUNT))
         asm.bump(self.region, Owing.MEMBER_COUNT)
-        # Numbers of visits are given again, so that they stay below those of components (Pearce).
+        # Numbers of visits are reused, so that they stay below those of components (Pearce).
         asm.advance(self.visited, -1)

@@ -1,10 +1,10 @@
 """The steps of known states as instructions, each with its action, its arguments and its target.
 
-`edges` expands states once more and lists what the search forgets.  A state is named by its hash, the one of
+`edges` expands states again and lists what the search forgets.  A state is named by its hash, the same as in
 the table; a step by its *label*:
 
     action | rank of its arguments     the last parameter varies fastest
-    bit 63                             the state after is outside of a constraint
+    bit 63                             the state after is outside a constraint
 
 Nothing is looked up, so states may be listed in any order, on any machine that has their words.
 
@@ -23,8 +23,8 @@ from specchk.native.machine.frames import BATCH, Listing, NameTable, Thread
 from specchk.native.machine.leaf_streams import emit_packing
 
 SOURCE_BITS = 24  # of a state's position among those that are listed at once
-# Bits of a name choose its share, and the highest ones its slot; those between choose the partition of an
-# exchange (`exchange_kernel`), in which all names may be.
+# Some bits of a name choose its share, and the highest ones its slot; those between choose the partition of
+# an exchange (`exchange_kernel`), which may contain all names.
 NAME_SHARES, NAME_SLOT_BIT = 256, 40
 
 

@@ -6,9 +6,9 @@ noted, counted and checked, and when, is what `search_kernel` does in one go.
 
     bucket = hash bits 20..39, scaled to the number of partitions
 
-These bits are neither the tag of a slot nor, in tables of less than 2^20 slots or so, its place, so
-a partition's table is as well mixed as a whole one.  A small cache keeps a successor that was just
-put into its bucket from being put there again; it only ever leaves out equal states.
+These bits are neither the tag of a slot nor, in tables of less than about 2^20 slots, its place, so a
+partition's table is as well mixed as a whole one.  A small cache keeps a successor that was just put into its
+bucket from being put there again; it only ever leaves out equal states.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class ExchangeKernel(Kernel):
         waiting, done = asm.pointer(thread, Thread.PENDING), asm.cell(I64)
         asm.store(0, exchange, Exchange.FULL)
 
-        # FULL is checked between states, so a bucket may have the successors of one state more than its
-        # capacity; `exchange.Buckets` leaves the room for them.
+        # FULL is checked between states, so a bucket may exceed its capacity by the successors of one state;
+        # `exchange.Buckets` leaves room for them.
         def has_room() -> Val:
             more = asm.below(asm.b.load(done), count)
             return asm.both(more, asm.cmp("==", asm.load(exchange, Exchange.FULL), 0))
@@ -74,14 +74,14 @@ class ExchangeKernel(Kernel):
         hashed = self.hash(asm, words)
         cache = asm.pointer(exchange, Exchange.CACHE)
         place = asm.band(hashed, asm.load(exchange, Exchange.CACHE_MASK))
-        # The last word of an entry distinguishes it from fresh memory, where the state of all zeroes would
+        # The last word of an entry distinguishes it from fresh memory, in which the state of all zeroes would
         # be found.
         entry = asm.at(cache, asm.mul(place, self.words + 1))
         is_used = asm.cmp("==", asm.load(entry, self.words), 1)
         known = asm.both(is_used, asm.cmp("==", self.difference(asm, entry, words), 0))
 
-        # The newest state stays.  The cache may forget, which costs a state sent twice; it cannot claim one
-        # that was not sent, since whole states are compared.
+        # The newest state stays.  The cache may forget, which costs sending a state twice; it cannot claim
+        # one that was not sent, since whole states are compared.
         def put() -> None:
             self.copy_state(asm, words, entry)
             asm.store(1, entry, self.words)

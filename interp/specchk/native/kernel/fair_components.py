@@ -1,6 +1,6 @@
 """Fair components of a region, as instructions; see `search.liveness.components` for the theory.
 
-judge(lane, first, end)     judges components by their states and the steps that stay in them
+judge(lane, first, end)     checks components by their states and the steps that stay in them
 survive(lane, first, end)   the states of components that are to be decomposed again wait
 """
 
@@ -105,7 +105,7 @@ class FairComponents:
             queue(asm, asm.lane, number)
 
         def again() -> None:
-            # Once more, for what it misses: few components are decomposed again.
+            # Again, for the conditions that it misses: few components are decomposed again.
             asm.b.call(judged, [asm.lane, begin, behind])
             missed = asm.load(asm.lane, Lane.MISSED)
 

@@ -1,7 +1,7 @@
 """Successors with the fair conditions that their steps meet, and the predicates of temporal properties.
 
-A successor has one word more, the set of conditions of its instance.  The word behind `cuts` has the set of
-conditions of the instances of which a horizon ended a step.
+A successor has one more word, the set of conditions of its instance.  The word behind `cuts` has the set of
+conditions of the instances with a step that a horizon ended.
 
     truth(state, thread, predicate) -> FALSE, TRUE or UNDEFINED
 """
@@ -56,7 +56,7 @@ class Judging(ExpressionEmitter):
 
     def __init__(self, asm: Asm, program: Program, layout: StateLayout, facts: ExpressionFacts) -> None:
         state, thread, self.which = asm.function.args
-        # A set that is made in a predicate may have no room, as in a step.
+        # A set that is made in a predicate may have too little room, as in a step.
         asm.overflow = asm.at(thread, Thread.OVERFLOW)
         super().__init__(asm, layout, facts, asm.at(thread, Thread.COUNTS))
         self.predicates = judged_predicates(program)

@@ -1,7 +1,7 @@
 """Steps between states in the table, by their numbers, with the fair conditions that they meet.
 
-A worker has a block (`Lane`).  The steps of a state are pairs: the number of the state after + 1, 0 of a step
-that changes nothing or leaves the states, and the conditions.
+A worker has a block (`Lane`).  The steps of a state are pairs: the number of the state after + 1, or 0 for a
+step that changes nothing or leaves the states, and the conditions.
 
     follow(lane, state)                       the steps of one state
     survey(lane, first, end)                  the steps of states by number, for the conditions they enable
@@ -30,7 +30,7 @@ class LaneFunction(Asm):
         self.lane, *rest = function.args
         # Python gives all arguments as pointers.
         self.numbers = [self.b.ptrtoint(arg, I64) if arg.type == PTR else arg for arg in rest]
-        # Read once, although few functions need all: the blocks never move, and LLVM drops what is not used.
+        # Read once, although few functions need all: the blocks never move, and LLVM drops unused loads.
         self.control, self.thread, self.region, self.pairs = (
             self.pointer(self.lane, word) for word in (Lane.CONTROL, Lane.THREAD, Lane.REGION, Lane.TARGETS)
         )
@@ -97,7 +97,7 @@ class NumberedSteps(TableKernel):
         word, number = asm.numbers
         noted = asm.load(asm.lane, word)
         new, known = self.state(asm, number), self.state(asm, asm.sub(noted, 1))
-        # By its words and not by its number: numbers depend on how workers shared the search.
+        # By its words and not by its number, since numbers depend on how workers shared the search.
         pairs = ((asm.load(new, index), asm.load(known, index)) for index in range(self.words))
         is_first = asm.cmp("==", noted, 0)
         asm.when_less(pairs, lambda: asm.store(asm.add(number, 1), asm.lane, word), is_first)
@@ -134,7 +134,7 @@ class NumberedSteps(TableKernel):
         asm.store(0, cuts, CUT)
         count = self.successors(asm, asm.thread, self.state(asm, number), self.waiting(asm, at))
         faulty = asm.cmp("<", count, 0)
-        # A state with an undefined step has none, and owes everything, within a horizon and beyond
+        # A state with an undefined step has no steps, and owes everything, within a horizon and beyond
         # (`FairSteps.outgoing`): as if all had been taken, since what is cut off may be overlooked.
         every = asm.load(asm.region, Owing.ALL)
         asm.store(asm.select(faulty, every, 0), asm.lane, Lane.TAKEN)
@@ -175,7 +175,7 @@ class NumberedSteps(TableKernel):
                 asm.store(target, asm.pairs, pair)
                 known = asm.cmp("!=", target, 0)
                 asm.when(asm.both(inside, asm.negate(known)), lambda: asm.bump(asm.lane, Lane.LOST))
-                # A step that leaves the states is none that was taken: it is cut off, and owed.
+                # A step that leaves the states is not taken: it is cut off, and owed.
                 asm.when(
                     asm.cmp("!=", target, 0),
                     lambda: asm.add_bits(taken, conditions),
@@ -223,7 +223,7 @@ class NumberedSteps(TableKernel):
             goal = self.answer(asm, asm.load(asm.region, Owing.GOAL), asm.numbers[0], FALSE)
             return asm.resize(asm.cmp("==", goal, FALSE), I64)
 
-        # Where a goal ends the obligation, all states of the region are without it.
+        # If a goal ends the obligation, no state of the region has it.
         ends = asm.cmp("==", asm.load(asm.region, Owing.ENDLESS), 0)
         asm.b.ret(asm.val(asm.pick(I64, ends, lambda: 1, lacks_goal)))
         asm.finish()

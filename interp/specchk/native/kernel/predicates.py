@@ -1,9 +1,9 @@
 """Properties as instructions: the checks of every new state and of every step.
 
-`check(state, thread)` evaluates constraints, witnesses and invariants of a new state and answers
-whether it is inside the constraints; `check_step(state, after, thread)` the step invariants;
-`may_end(state, thread)` whether `deadlock ok` covers it.  What fails is noted in the thread's records, of
-several states the smallest, so that what is reported does not depend on who came first.
+`check(state, thread)` evaluates constraints, witnesses and invariants of a new state, and returns whether it
+is inside the constraints; `check_step(state, after, thread)` evaluates the step invariants;
+`may_end(state, thread)` returns whether `deadlock ok` covers the state.  Failures are noted in the thread's
+records, the smallest of several states, so that reports do not depend on which worker was first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RECORD = "note"
 def emit_note(module: ir.IRModule, words: int) -> ir.Function:
     """Emit `note(thread, record, state, after)`: keep the smallest (state, after) of a record."""
     asm = Asm.of(module, RECORD, [PTR, I64, PTR, PTR], ir.VoidType())
-    # Few states break anything: kept out of line, noting takes no room in the loop that checks them.
+    # Few states violate anything: kept out of line, noting takes no room in the loop that checks them.
     asm.function.attributes.append("noinline")
     asm.function.attributes.append("cold")
     thread, record, state, after = asm.function.args
@@ -59,7 +59,7 @@ class Predicates(ExpressionEmitter):
         self.program = program
         self.records = records_of(program)
         asm.goto(first := asm.block("properties"))
-        # The block of faults that `ExpressionEmitter` begins with; each property has its own.
+        # `ExpressionEmitter` begins with a block of faults; here, each property has its own.
         asm.enter(self.undefined)
         asm.b.unreachable()
         asm.enter(first)
@@ -93,8 +93,8 @@ class Predicates(ExpressionEmitter):
 
     def inside(self, inside: Val) -> Val:
         """Whether the state is `inside` and satisfies all constraints."""
-        # In order and only up to the first false one, as the reference engine does: a later one may be
-        # undefined there.
+        # In order and only up to the first false one, like the reference engine: a later one may be undefined
+        # there.
         for prop in self.program.constraints:
             inside = self.asm.pick(I1, inside, lambda p=prop: self.truth(p, False), lambda: False)  # type: ignore[misc]
         return inside
@@ -119,7 +119,7 @@ class Predicates(ExpressionEmitter):
         note_fault(self.asm, self.thread, self._position(record), self.state, self.state_after)
 
     def _position(self, record: RecordKind) -> int:
-        first = FAULTS + len(self.program.actions)  # before these are the records of deadlocks and actions
+        first = FAULTS + len(self.program.actions)  # records before these are those of deadlocks and actions
         return first + self.records[first:].index(record)
 
     def returning(self, answer: Val) -> ir.Function:
@@ -141,7 +141,7 @@ def emit_check(
     predicates = Predicates(module, "check", program, layout, facts)
     predicates.share((*program.constraints, *program.witnesses, *program.invariants))
     inside = predicates.inside(True)
-    # A state outside of the constraints can be a violation, but is not counted as reached.
+    # A state outside the constraints can be a violation, but does not count as reached.
     predicates.asm.when(inside, lambda: predicates.check_each(program.witnesses, note_if=True))
     predicates.check_each(program.invariants)
     return predicates.returning(inside)
@@ -163,7 +163,6 @@ def emit_may_end(
 ) -> ir.Function:
     """Emit `may_end(state, thread) -> i1`: whether a state without steps is allowed."""
     predicates = Predicates(module, "may_end", program, layout, facts)
-    # Where `deadlock ok` is undefined that is noted; a deadlock beside it would be a second report of one
-    # fault.
+    # An undefined `deadlock ok` is noted; a deadlock beside it would be a second report of one fault.
     fine = program.deadlock_ok
     return predicates.returning(False if fine is None else predicates.truth(fine, True))

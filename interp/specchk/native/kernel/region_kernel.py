@@ -9,7 +9,7 @@ A region has a block (`Owing`).  A state's place is its position in the region:
     gather(lane, first, end)          the triggers among numbers wait, unless a step reached them before
     spread(lane, list, first, end)    expand states of the region, note rests, and let new ones wait
 
-What is noted is the smallest state, so it does not depend on how workers share the states.
+Of several states the smallest is noted, so results do not depend on how workers share the states.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class RegionKernel(NumberedSteps):
         self._note_rest(asm, number)
 
         def keep(target: Val) -> None:
-            # In place, over pairs that have been read.
+            # In place, over pairs that were already read.
             asm.store(target, asm.pairs, asm.b.load(kept))
             asm.advance(kept)
 
@@ -104,8 +104,8 @@ class RegionKernel(NumberedSteps):
 
             def visit() -> None:
                 place = asm.at(places, target)
-                # Monotonic: a place is all that workers share here, and each of its values is as good as
-                # the next one (`_claim` decides who expands the state).
+                # Monotonic: workers share nothing but the place, and each of its values is as good as the
+                # next one (`_claim` decides which worker expands the state).
                 seen = asm.b.zext(asm.b.load_atomic(place, "monotonic", 4), I64)
                 is_new = asm.cmp("==", seen, UNSEEN)
                 now = asm.pick(I64, is_new, lambda: self._met(asm, place, target), lambda: seen)
@@ -125,7 +125,8 @@ class RegionKernel(NumberedSteps):
 
     def _note_rest(self, asm: LaneFunction, number: ir.Value) -> None:
         taken, marks = asm.load(asm.lane, Lane.TAKEN), asm.load(asm.region, Owing.REST_MARKS)
-        # What is cut off enables its conditions too, so a state at a horizon is no rest: it is only marked.
+        # What is cut off enables its conditions too, so a state at a horizon is not a rest: it is only
+        # marked.
         is_rest = asm.cmp("==", asm.bor(taken, asm.load(asm.lane, Lane.CUT)), 0)
 
         def is_bad() -> ir.Value:
@@ -143,7 +144,7 @@ class RegionKernel(NumberedSteps):
 
     def _met(self, asm: LaneFunction, place: ir.Value, target: Val) -> Val:
         """The entry of a state that is reached for the first time: whether its goal holds."""
-        # Where a goal does not end the obligation, none is reached.
+        # If a goal does not end the obligation, it is never reached.
         endless = asm.cmp("!=", asm.load(asm.region, Owing.ENDLESS), 0)
         goal = asm.load(asm.region, Owing.GOAL)
         answer = asm.pick(I64, endless, lambda: FALSE, lambda: self.answer(asm, goal, target, FALSE))
@@ -151,7 +152,7 @@ class RegionKernel(NumberedSteps):
         def ends() -> Val:
             undefined = asm.cmp("==", answer, UNDEFINED)
             asm.when(undefined, lambda: self.note(asm, Lane.UNDEFINED, target))
-            # Others find the same, so whoever writes it writes the same.
+            # Other workers get the same result, so all of them write the same value.
             asm.b.store_atomic(asm.val(REACHED, I32), place, "monotonic", 4)
             return REACHED
 
@@ -162,7 +163,7 @@ class RegionKernel(NumberedSteps):
 
         def wait() -> None:
             old = asm.b.trunc(asm.val(now), I32)
-            # Of all workers that meet the state one alone swaps its place, and only that one expands it.
+            # Of all workers that meet the state, only one swaps its place, and only that one expands it.
             pair = asm.b.cmpxchg(place, old, asm.val(WAITS, I32), "monotonic", "monotonic")
             asm.when(asm.b.extract_value(pair, 1), lambda: queue(asm, asm.lane, target))
 
@@ -173,8 +174,8 @@ class RegionKernel(NumberedSteps):
         places, edges = asm.words32(Owing.PLACES), asm.words32(Owing.EDGES)
 
         def take_chunk() -> None:
-            # The edges of a state lie side by side, so the end of a chunk may remain unused; a state with
-            # more edges than a chunk has room for takes a chunk of its own.
+            # The edges of a state are contiguous, so the end of a chunk may remain unused; a state with more
+            # edges than a chunk has room for takes a chunk of its own.
             size = asm.max(count, EDGE_CHUNK)
             cursor = asm.at(asm.region, Owing.NEXT_EDGE)
             first = asm.b.atomic_rmw("add", cursor, asm.val(size), "monotonic")

@@ -3,7 +3,7 @@
 Successors wait in a batch: first their slots are fetched, then the states that the slots name, then
 they are looked up (`table_kernel`); by then nothing misses the cache.  Workers take pieces of the
 present level from a shared list.  A worker returns when the list is used up or STOP is set, and can
-be called again in the same place.  Everything here is independent of the spec, given its functions
+be called again at the same position.  Everything here is independent of the spec, given its functions
 `successors`, `check`, `check_step`, `may_end`, `canonical`.
 """
 
@@ -29,11 +29,11 @@ class Kernel(TableKernel):
         table, bits = self.table(asm, control)
 
         def prepare(index: ir.Value, after: ir.Value) -> None:
-            # The first of two misses; by the time that the batch is full the slot is near, and `flush`
+            # The first of two misses; by the time the batch is full, the slot is in the cache, and `flush`
             # fetches the state.
             asm.store(self.near(asm, table, bits, after), hashes, index)
 
-        # Successors are written where they will wait, behind those of the states before: nothing is copied.
+        # Successors are written where they will wait, after those of earlier states: nothing is copied.
         asm.b.ret(self.each_successor(asm, thread, state, waiting, pending, prepare))
         asm.finish()
         return asm.function
@@ -44,14 +44,14 @@ class Kernel(TableKernel):
     ) -> Val:  # fmt: skip
         """Expand a state: check its steps, and use each successor, with its place in `out` from `first` on.
 
-        The result is the place behind the last.  That there is no step, or an undefined one, is noted.
+        The result is the place behind the last.  A state without steps, or with an undefined one, is noted.
         """
         before = asm.load(thread, Thread.CUTS)
         count = self.successors(asm, thread, state, self.state_at(asm, out, first))
 
         def check(index: ir.Value) -> None:
             after = self.state_at(asm, out, index)
-            # Before `canonical`: the renamed successor is no step from this state, and a step invariant
+            # Before `canonical`: the renamed successor is not a step from this state, and a step invariant
             # compares the two.
             if self.parts.check_step is not None:
                 asm.b.call(self.parts.check_step, [state, after, thread])
@@ -96,7 +96,7 @@ class Kernel(TableKernel):
     def _uncount(self, asm: Asm, thread: ir.Value, state: ir.Value, out: ir.Value) -> None:
         """Uncount the coverage of the steps of a state with an undefined step: it has no successors.
 
-        Steps are tried in an order of our own (`values.order`), so which come before is not the spec's.
+        Steps are tried in an order of our own (`values.order`), so those before it are not the spec's.
         """
         points = len(self.program.points)
         counts, again = asm.at(thread, Thread.COUNTS), asm.at(thread, Thread.COUNTS + points)
@@ -123,7 +123,7 @@ class Kernel(TableKernel):
 
         def fetch(index: ir.Value) -> None:
             place = asm.at(table, asm.band(asm.load(hashes, index), bits))
-            # Only a hint of what to fetch: `insert` reads the slot again, with acquire.  An empty one names
+            # Only a hint of what to fetch: `insert` reads the slot again, with acquire.  An empty slot names
             # state -1, whose address is fetched in vain.
             slot = asm.b.load_atomic(place, "monotonic", 8) if shared else asm.b.load(place)
             self.prefetch(asm, self.named_by(asm, states, slot))
@@ -156,8 +156,7 @@ class Kernel(TableKernel):
         asm.fall_into(more)
         asm.b.cbranch(asm.cmp("==", asm.b.load(current), asm.b.load(end)), next_piece, expanding)
         asm.enter(next_piece)
-        # Every worker moves the cursor past the end once, where the list is used up; `Store.work` cuts it
-        # back.
+        # Every worker moves the cursor past the end once, when the list is used up; `Store.work` corrects it.
         index = asm.b.atomic_rmw("add", asm.at(control, SharedWord.CURSOR), asm.val(1), "monotonic")
         asm.b.cbranch(asm.below(index, asm.load(control, SharedWord.WORK_END)), take, out)
         asm.enter(take)
@@ -169,8 +168,7 @@ class Kernel(TableKernel):
         state = self.state_at(asm, states, asm.b.load(current))
         asm.b.store(asm.b.call(expand, [control, thread, state, asm.b.load(pending)]), pending)
         asm.advance(current)
-        # STOP is checked only here, with the batch empty: where a worker stops, PIECE is all that has to be
-        # kept.
+        # STOP is checked only here, with an empty batch: if a worker stops, only PIECE must be kept.
         asm.leave_if(asm.below(asm.b.load(pending), BATCH), more)
         look_up_all()
         asm.b.store(asm.val(0), pending)
@@ -179,7 +177,8 @@ class Kernel(TableKernel):
         asm.enter(out)
         # The list may end in the middle of a batch.
         look_up_all()
-        # Where the next call continues, and what a checkpoint counts as not expanded (`Store.unexpanded`).
+        # The position of the next call, and the states that a checkpoint counts as not expanded
+        # (`Store.unexpanded`).
         asm.store(asm.b.load(current), thread, Thread.PIECE)
         asm.store(asm.b.load(end), thread, Thread.PIECE_END)
         asm.end()
@@ -196,7 +195,7 @@ class Kernel(TableKernel):
         """Emit `precede(control, thread, first, end, target, best)`: find predecessors of a target.
 
         Of the states numbered from `first` up to `end` that have the target as a successor, the
-        smallest goes to `best`, if it is smaller than the content; `best[words]` is 1 where there is one.
+        smallest goes to `best`, if it is smaller than the content; `best[words]` is 1 if there is one.
         """
         asm = self.function("precede", 6, ir.VoidType())
         control, thread, first_, end_, target, best = asm.function.args
@@ -220,8 +219,8 @@ class Kernel(TableKernel):
         asm.end()
 
     def _keep_smaller(self, asm: Asm, state: ir.Value, best: ir.Value) -> None:
-        # The smallest, not the first: which predecessor a trace shows must not depend on how threads share
-        # a level.
+        # The smallest, not the first: the predecessor in a trace must not depend on how threads share a
+        # level.
         def keep() -> None:
             self.copy_state(asm, self.load_state(asm, state), best)
             asm.store(1, best, self.words)
@@ -256,7 +255,7 @@ class Kernel(TableKernel):
     def emit(self) -> None:
         """Emit all functions."""
         expand = self.emit_expand()
-        # Two copies of the loop: a search with one worker pays for no locked instruction.
+        # Two copies of the loop, so that a search with one worker needs no locked instruction.
         for name, shared in (("work_alone", False), ("work_shared", True)):
             insert = self.emit_insert(shared=shared)
             self.emit_work(name, expand, self.emit_flush(insert, shared=shared))

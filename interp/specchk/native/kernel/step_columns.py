@@ -3,7 +3,7 @@
 A label (`edge_kernel`) is
 
     action | rank of its arguments     the last parameter varies fastest
-    bit 63                             the state after is outside of a constraint
+    bit 63                             the state after is outside a constraint
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from specchk.native.machine.shapes import ColumnLeaf, Shape, TableShape
 
 RANK_BITS = 32  # a state has at most 2^20 successors, and no action has more instances
 OUTSIDE_BIT = 63
-_NAME = Option(Int(0, 1 << 61))  # a word that is there or not
+_NAME = Option(Int(0, 1 << 61))  # a word, or none
 
 
 class StepShapes(Struct, frozen=True):
@@ -139,7 +139,7 @@ def _of_action(
         writer.absent([leaf], 0, steps.columns[1].present)
     rank, digits = asm.val(asm.band(label, mask(RANK_BITS))), []
     for param in reversed(action.params):
-        base = asm.val(max(1, cardinality(param.type)))  # no step has a value of none
+        base = asm.val(max(1, cardinality(param.type)))  # no step has a value of an empty type
         rest = asm.b.udiv(rank, base)
         digits.append(asm.b.sub(rank, asm.b.mul(rest, base)))
         rank = rest

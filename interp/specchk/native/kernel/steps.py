@@ -1,9 +1,9 @@
 """Actions as instructions: the successors of a packed state, written to a buffer.
 
 As in `meaning.step`, a block is built from its first statement on, each statement continuing with what
-follows it, once for each way to go on.  A `BlockPath` is one such way at build time: the words of the
-state after it and the block where the next way begins.  After a `when` without choices inside the two ways
-join, and the rest is built once; other alternatives get a copy of it each (or a loop around it).
+follows it, once for each path.  A `BlockPath` is one such path at build time: the words of the state after
+it, and the block where the next path begins.  After a `when` without choices inside, the two paths join, and
+the rest is built once; other alternatives each get a copy of the rest (or a loop around it).
 
 The plain guards at the head of an action are decided as soon as the parameters they mention are
 chosen, before the other parameters are enumerated.
@@ -47,11 +47,11 @@ class Steps(ExpressionEmitter):
         # `cuts` is a word of the thread's block.
         asm.overflow = asm.at(self.cuts, Thread.OVERFLOW - Thread.CUTS)
         self.program = program
-        # All words once, at the beginning: every action reads them, and most fit registers.
+        # All words once, at the beginning: every action reads them, and most fit into registers.
         self.before = [asm.load(state, index) for index in range(layout.words)]
         self.written = asm.cell(I64)
         self.stride = layout.words + self.label_words
-        # Of states that are one, where variables are ignored, the first is kept.
+        # Of equivalent states, if variables are ignored, the first is kept.
         self.keeps_order = self.is_ordered or bool(program.ignored)
         self.often: frozenset[int] = frozenset()
         self.point = 0
@@ -61,14 +61,14 @@ class Steps(ExpressionEmitter):
         """Emit all actions in order and the return."""
         asm = self.asm
         asm.goto(first := asm.block("actions"))
-        # The block that `ExpressionEmitter` begins with; each action has its own, so that the fault names the
+        # `ExpressionEmitter` begins with this block; each action has its own, so that the fault names the
         # action.
         asm.b.position_at_end(self.undefined)
         asm.b.unreachable()
         asm.enter(first)
         for index, action in enumerate(self.program.actions):
             self._action(index, action)
-        # `written` counts words: it is where the next successor is stored.
+        # `written` counts words: it is the place of the next successor.
         count = asm.b.udiv(asm.b.load(self.written), asm.val(self.stride))
         asm.b.ret(count)
         asm.finish()
@@ -84,14 +84,13 @@ class Steps(ExpressionEmitter):
         params = list(action.params) if self.keeps_order else best_order(action.params, head, self.facts)
         self._params(params, head, body, path)
         self.asm.enter(self.undefined)
-        # Successors found before are dropped: a state in which a step is undefined has none
-        # (`meaning.step`).
+        # Earlier successors are dropped: a state in which a step is undefined has none (`meaning.step`).
         self.asm.b.ret(self.asm.val(-(index + 1)))
         self.asm.enter(done)
 
     def _params(self, params: list[Local], head: Head, body: Block, path: BlockPath) -> None:
         open_ = {param.slot for param in params}
-        # As many loops as a guard does not mention are entered only where it holds.
+        # Loops over parameters that a guard does not mention are entered only if it holds.
         ready = tuple(stmt for used, stmt in head if not used & open_)
         later = [(used, stmt) for used, stmt in head if used & open_]
         if params:
@@ -108,7 +107,7 @@ class Steps(ExpressionEmitter):
             self._params(rest, head, body, replace(path, next=next_))
 
         if self.domains.unrolls(count):
-            # Nested loops multiply the code; `copies` is how often what follows is built already.
+            # Nested loops multiply the code; `copies` is the number of copies of what follows so far.
             self.domains.copies *= max(1, count)
             for item in sorted(universe(param.type)):
                 following = self.asm.block(f"next.{param.name}")
@@ -129,8 +128,8 @@ class Steps(ExpressionEmitter):
         at = self.asm.b.load(self.written)
         for index, word in enumerate(path.words):
             self.asm.store(word, self.out, self.asm.add(at, index))
-        # Duplicates among a state's successors stay: sorting them out here would cost more than finding them
-        # in the table, and `generated` counts them.
+        # Duplicates among a state's successors stay: removing them here would cost more than finding them in
+        # the table, and `generated` counts them.
         self._label(at)
         self.asm.b.store(self.asm.add(at, self.stride), self.written)
         self.count(self.point)
@@ -238,7 +237,7 @@ class Steps(ExpressionEmitter):
 
     def _assign(self, stmt: Assign, path: BlockPath, then: Then) -> None:
         place = self.layout.places[stmt.slot]
-        # The order is the reference stepper's: keys, value, claim, index.  It shows where two things are
+        # The order is the reference stepper's: keys, value, claim, index.  It matters if two things are
         # wrong: a value above the horizon ends the step quietly even if the place was assigned before.
         beyond, self.beyond = self.beyond, self.asm.block("beyond")
         offset, kind, keys, checks = self._place(stmt, place.offset)
@@ -289,7 +288,7 @@ class Steps(ExpressionEmitter):
                 assert step.key is not None
                 assert isinstance(kind, Seq)
                 index = self.value(step.key)
-                # Checked later, against the words of the path at that point: an assignment before may have
+                # Checked later, against the words of the path at that point: an earlier assignment may have
                 # changed the length.
                 checks.append(lambda p, k=kind, o=offset, i=index: self._inside(stmt.slot, p, k, o, i))  # type: ignore[misc]
                 inner = self.codes.slot_offset(kind, self._clamped(index, kind)) if kind.limit else 0
@@ -299,15 +298,14 @@ class Steps(ExpressionEmitter):
         return offset, kind, tuple(keys), checks
 
     def _clamped(self, index: Val, kind: Seq) -> Val:
-        # A constant index may be out of range; the shift must be legal all the same, though the check
-        # leaves first.
+        # A constant index may be out of range; the shift must be legal even so, though the check leaves
+        # first.
         return min(max(index, 0), max(0, kind.limit - 1)) if isinstance(index, int) else index
 
     def _inside(self, slot: int, path: BlockPath, kind: Seq, offset: Val, index: Val) -> None:
         """Leave for `undefined` unless an index is inside the sequence, including earlier assignments."""
         place = self.layout.places[slot]
-        # The sequence as assigned so far, and not as before the step: its length may have changed on this
-        # path.
+        # The sequence as assigned so far, not as before the step: its length may have changed on this path.
         whole = read_bits(self.asm, list(path.words), place.offset, place.width)
         inner = self.asm.sub(offset, place.offset)
         items = self.asm.bits(whole, inner, width(kind), code_type(place.width))
@@ -317,7 +315,8 @@ class Steps(ExpressionEmitter):
         asm, place = self.asm, self.layout.places[slot]
         if isinstance(offset, int):
             return write_bits(asm, list(words), offset, size, code)
-        # A variable in one word is shifted in that word; only one that straddles needs wide arithmetic.
+        # A variable within one word is shifted in that word; only one that straddles words needs wide
+        # arithmetic.
         first, last = place.offset // WORD, (place.offset + max(1, place.width) - 1) // WORD
         if first == last:
             out = list(words)

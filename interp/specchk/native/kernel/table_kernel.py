@@ -21,8 +21,8 @@ from specchk.native.machine.frames import BATCH, CHUNK, INDEX_BITS, MAX_RUNS, Sh
 from specchk.native.machine.layout import WORD, StateLayout, mask
 
 I128 = ir.IntType(128)
-# The constants of wyhash (Wang Yi).  They are fixed: a spec is no adversary that looks for collisions, and
-# two runs that fill their tables alike can be compared.
+# The constants of wyhash (Wang Yi).  They are fixed: a spec is not an adversary that looks for collisions,
+# and two runs that fill their tables alike can be compared.
 _SEED, _MIX_A, _MIX_B, _LAST = 0xA0761D6478BD642F, 0xE7037ED1A0B428DB, 0x8EBC6AF09C88C6E3, 0x589965CC75374CC3
 
 
@@ -40,8 +40,8 @@ class Parts(Struct, frozen=True):
 def hash_words(asm: Asm, words: list[Val]) -> ir.Value:
     """64 well-mixed bits of a state: a folded 128-bit product for every two words, and a final one."""
 
-    # In the low half of a product no bit depends on a higher one of the factors; the high half, folded in,
-    # mends that.
+    # In the low half of a product no bit depends on a higher one of the factors; folding in the high half
+    # repairs that.
     def folded(a: Val, b: Val) -> ir.Value:
         wide = asm.b.mul(asm.b.zext(asm.val(a), I128), asm.b.zext(asm.val(b), I128))
         return asm.b.xor(
@@ -128,7 +128,7 @@ class TableKernel:
         fn = self.module.intrinsic(
             "llvm.prefetch.p0i8", ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
         )
-        # To be written, kept in all levels of the cache, data.  An address without a page is no fault, so
+        # For writing, into all levels of the cache, as data.  An address without a page is not a fault, so
         # callers need not check that a slot is full before they fetch the state it names.
         asm.b.call(fn, [asm.b.bitcast(place, byte), *(asm.val(hint, I32) for hint in (1, 3, 1))])
 
@@ -169,21 +169,20 @@ class TableKernel:
         probe, empty, full, done = (asm.block(name) for name in ("probe", "empty", "full", "done"))
         asm.fall_into(probe)
         place = asm.at(table, asm.b.load(at))
-        # Pairs with the release in `take`: a slot that is seen has its whole state behind it.
+        # Pairs with the release in `take`: the whole state of a slot that is seen has been written.
         slot = asm.b.load_atomic(place, "acquire", 8) if shared else asm.b.load(place)
         asm.b.store(slot, seen)
         asm.b.cbranch(asm.b.icmp_unsigned("==", slot, asm.val(0)), empty, full)
         asm.enter(empty)
-        # State first, slot second.  The other way round, a worker that finds the slot could read words that
-        # are not there yet (0 in a fresh page), see no equal state, and enter the same state once more
-        # behind it.
+        # State first, slot second.  Otherwise, a worker that finds the slot could read words that are not
+        # there yet (0 in a fresh page), find no equal state, and enter the same state again behind it.
         number = self._reserve(asm, control, thread, shared=shared)
         kept = self.state_at(asm, states, number)
         self.copy_state(asm, words, kept)
         old, taken = self.take(asm, place, self.slot_for(asm, hashed, number), shared=shared)
         asm.b.store(old, seen)
-        # The race for this slot is lost, perhaps against this very state: it is compared as any full slot
-        # is.  The number is not lost: `Thread.FREE` moves past it only in `_accept`, so the next new state
+        # The race for this slot is lost, perhaps against this very state: it is compared like any full slot.
+        # The number is not lost: `Thread.FREE` moves past it only in `_accept`, so the next new state
         # overwrites these words.
         asm.leave_if(asm.negate(taken), full)
         self._accept(asm, thread, kept, number)
@@ -191,7 +190,7 @@ class TableKernel:
         asm.enter(full)
         known = asm.block("known") if self.program.ignored else done
         self.leave_if_same(asm, asm.b.load(seen), hashed, states, words, known)
-        # Probing ends, for the table always has empty slots (`Store.slack` is kept below the share that
+        # Probing ends, since the table always has empty slots (`Store.slack` is kept below the share that
         # `LOAD` leaves).
         self.next_slot(asm, at, bits)
         asm.goto(probe)
@@ -207,7 +206,8 @@ class TableKernel:
         self, asm: Asm, thread: ir.Value, slot: ir.Value, states: ir.Value, words: list[Val]
     ) -> None:
         """Count a state that is not kept because it differs from a kept one only in ignored variables."""
-        # A hash is of the variables that are not ignored, so of compact states each may be another one.
+        # A hash covers the variables that are not ignored, so each equal hash may be of another state in
+        # compact mode.
         differs: Val = 1 if self.compact else self.difference(asm, self.named_by(asm, states, slot), words)
         asm.when(asm.cmp("!=", differs, 0), lambda: asm.bump(thread, Thread.SKIPPED))
 
@@ -223,7 +223,7 @@ class TableKernel:
         # miss for its words.
         asm.leave_if(asm.negate(asm.cmp("==", asm.shr(asm.xor(slot, hashed), INDEX_BITS), 0)), other)
         known = self.named_by(asm, states, slot)
-        # One branch for all words: which of them differs is of no interest, and nearly always none does.
+        # One branch for all words: it does not matter which of them differs, and nearly always none does.
         asm.leave_if(asm.cmp("==", self.difference(asm, known, words, self.masks), 0), done)
         asm.fall_into(other)
 
@@ -248,13 +248,13 @@ class TableKernel:
 
     def _new_chunk(self, asm: Asm, control: ir.Value, thread: ir.Value, *, shared: bool) -> None:
         self._end_run(asm, thread, asm.load(thread, Thread.FREE))
-        # Monotonic is enough: numbers need only be different.  What is stored under them is published by
+        # Monotonic is enough: numbers need only be different.  The states stored under them are published by
         # slots.
         first = asm.b.atomic_rmw("add", asm.at(control, SharedWord.NEXT), asm.val(CHUNK), "monotonic")
         end = asm.add(first, CHUNK)
         for word, value in ((Thread.FREE, first), (Thread.FREE_END, end), (Thread.RUN, first)):
             asm.store(value, thread, word)
-        # Both limits have a reserve, because STOP is a request: every worker ends its batch first
+        # Both limits have a reserve, since STOP is a request: every worker ends its batch first
         # (`Store.slack`, `Worker._runs`).
         too_many = asm.b.icmp_unsigned(">", asm.val(end), asm.load(control, SharedWord.LIMIT))
         crowded = asm.b.icmp_unsigned(">", asm.load(thread, Thread.RUNS), asm.val(MAX_RUNS // 2))
@@ -262,8 +262,7 @@ class TableKernel:
 
     def stop(self, asm: Asm, control: ir.Value) -> None:
         """Set STOP, for a search or for walks."""
-        # Nothing is read on the strength of STOP, so it orders nothing; Python sees the rest once the call
-        # returns.
+        # No read relies on STOP, so it orders nothing; Python sees the rest once the call returns.
         asm.b.store_atomic(asm.val(1), asm.at(control, SharedWord.STOP), "monotonic", 8)
 
     def is_stopped(self, asm: Asm, control: ir.Value) -> Val:
@@ -286,11 +285,12 @@ class TableKernel:
     def _accept(self, asm: Asm, thread: ir.Value, state: ir.Value, number: ir.Value) -> None:
         after = asm.add(number, 1)
         asm.store(after, thread, Thread.FREE)
-        # Checked where it is kept, by the worker that won it: once, and with the state still in the cache.
+        # Checked where it is kept, by the worker that entered it: once, and with the state still in the
+        # cache.
         inside = asm.b.call(self.parts.check, [state, thread])
 
-        # As in TLC: a state outside of the constraints stays in the table, so that it is checked only once,
-        # but a run ends before it and the next begins behind it, so that it is not expanded.
+        # As in TLC: a state outside the constraints stays in the table, so that it is checked only once, but
+        # a run ends before it and the next begins behind it, so that it is not expanded.
         def outside() -> None:
             self._end_run(asm, thread, number)
             asm.store(after, thread, Thread.RUN)
@@ -301,7 +301,7 @@ class TableKernel:
     def emit_rehash(self, *, shared: bool = True) -> None:
         """Emit `rehash(control, first, end)`: enter known, distinct states into the table.
 
-        `rehash_alone` is for one thread: stores overlap that a locked instruction would have wait.
+        `rehash_alone` is for one thread: stores overlap, while a locked instruction would make them wait.
         """
         asm = self.function("rehash" if shared else "rehash_alone", 3, ir.VoidType())
         control, first_, end_ = asm.function.args
@@ -331,8 +331,8 @@ class TableKernel:
         self, asm: Asm, table: ir.Value, bits: ir.Value, hashed: ir.Value, number: Val, *, shared: bool = True
     ) -> None:
         """Enter a state that is not in the table."""
-        # The states are known to be different, so the first empty slot will do and no state is compared.
-        # Other threads enter other states meanwhile: only the compare-and-swap has to be atomic.
+        # The states are known to be distinct, so the first empty slot will do and no state is compared.
+        # Other threads enter other states meanwhile: only the compare-and-swap must be atomic.
         at, slot = asm.cell(I64, asm.band(hashed, bits)), self.slot_for(asm, hashed, number)
         head = asm.block("try")
         asm.fall_into(head)

@@ -41,7 +41,7 @@ class Join:
 
     def arrive(self, path: BlockPath) -> None:
         """Add a path that arrives here."""
-        # The block where the code of this way ended, not where it began: conditions inside it have opened
+        # The block where the code of this path ended, not where it began: conditions inside it have opened
         # others, and a phi names the blocks that jump to it.
         self.ways.append((path, self.asm.b.block))
         self.asm.goto(self.block)
@@ -50,7 +50,7 @@ class Join:
         """Emit the code that follows."""
         asm = self.asm
         if not self.ways:
-            # A false guard on every way: nothing arrives, but what was built behind the block needs a
+            # A false guard on every path: nothing arrives, but the code built after the block needs a
             # terminator.
             asm.enter(self.block)
             asm.b.unreachable()
@@ -59,14 +59,14 @@ class Join:
         words = tuple(
             self._merged([path.words[i] for path, _ in self.ways]) for i in range(len(self.ways[0][0].words))
         )
-        # All ways go on to the same `next`: a straight `when` has no choice inside that would make a new
+        # All paths continue to the same `next`: a straight `when` has no choice inside that would make a new
         # one.
         claims = self._claims()
         self.then(BlockPath(words, claims, self.ways[0][0].next))
 
     def _merged(self, values: Sequence[Val], kind: ir.IntType = I64) -> Val:
         first = values[0]
-        # No phi where all ways agree, which most words do: what is known while building stays known.
+        # No phi where all paths agree, as they do for most words: values known while building stay known.
         if all(value is first or (isinstance(value, int) and value == first) for value in values):
             return first
         phi = self.asm.b.phi(kind)
@@ -75,12 +75,12 @@ class Join:
         return phi
 
     def _claims(self) -> tuple[Claim, ...]:
-        # By identity: a claim made before the `when` is the same object on all ways, and needs no phi.
+        # By identity: a claim made before the `when` is the same object on all paths, and needs no phi.
         every = {id(claim): claim for path, _ in self.ways for claim in path.claims}
         merged = []
         for claim in every.values():
-            # A claim of some ways has its keys computed there, where a use behind the join is not
-            # dominated.  So the keys go through a phi, too, with any number from the other ways, on which
+            # The keys of a claim on only some paths are computed there, which does not dominate a use after
+            # the join.  So the keys go through a phi, too, with any number from the other paths, on which
             # `made` is false.
             here = [any(other is claim for other in path.claims) for path, _ in self.ways]
             made = self._merged([claim.made if h else False for h in here], I1)

@@ -129,8 +129,8 @@ class Codes:
 
     def is_some(self, kind: Option, option: Val) -> Val:
         """Whether an option is some."""
-        # A scalar option has `none` as its least code, so that codes are ordered as values are; a larger
-        # one has a bit of its own above the item.
+        # A scalar option has `none` as its least code, so that codes have the order of values; a larger one
+        # has a bit of its own above the item.
         if is_scalar(kind):
             return self.asm.cmp("!=", option, 0)
         return self.asm.cmp("!=", self.asm.bits(option, width(kind.item), 1), 0)
@@ -154,7 +154,7 @@ class Codes:
 
     def moved(self, items: Val, moves: Iterable[tuple[int, int]], kind: Set) -> Val:
         """The items of a bit set as a set of another type; `moves` has pairs of old and new positions."""
-        # Bits that move equally far at once: those of most sets all do, or in a few groups.
+        # Bits that move equally far are moved at once: for most sets that is all of them, or a few groups.
         masks: defaultdict[int, int] = defaultdict(int)
         for old, new in moves:
             masks[new - old] |= 1 << old
@@ -228,7 +228,7 @@ class Codes:
         return self._bag_rank(kind, value)
 
     def _radix(self, parts: list[tuple[Val, Type]]) -> Val:
-        # As the digits of a number, each with a base of its own: the first one decides first.
+        # Like the digits of a number, each with a base of its own: the first one decides first.
         total: Val = 0
         for value, kind in parts:
             total = self.asm.add(self.asm.mul(total, cardinality(kind)), self.rank(kind, value))
@@ -255,7 +255,7 @@ class Codes:
         if size > 64:
             raise Unsupported("an order of sets over more than 64 values")
         asm = self.asm
-        # The items below the greatest one of the set; `or 1`, because of 0 no leading zeros can be counted.
+        # The items below the greatest one of the set; `or 1`, since 0 has no leading one bit to count from.
         below = asm.shr(mask(64), asm.intrinsic("ctlz", asm.b.or_(value, asm.val(1))), I64)
         # An item left out skips the subsets that have it: twice as many for each lesser item, hence the
         # reversal.
@@ -264,9 +264,9 @@ class Codes:
         return asm.select(asm.cmp("==", value, 0), 0, asm.add(asm.intrinsic("ctpop", value), skipped))
 
     def _seq_rank(self, kind: Seq, value: Val) -> Val:
-        # In the order of tuples a sequence is followed by those that it begins.  `after` counts the sequences
-        # that fit the slots behind this one, the empty one included: an item that is greater by one skips so
-        # many.
+        # In the order of tuples, a sequence is followed by those that begin with it.  `after` counts the
+        # sequences that fit into the slots behind this one, including the empty one: an item that is greater
+        # by one skips that many.
         size, result = cardinality(kind.item), 0
         rest: Val = result
         after = 1
@@ -278,8 +278,8 @@ class Codes:
         return rest
 
     def _bag_rank(self, kind: Bag, value: Val) -> Val:
-        # As of a sequence; but behind an item come only those that are not less, so an item skips the bags
-        # that begin with an item from the one before it on.
+        # As for a sequence; but behind an item come only items that are not less, so an item skips the bags
+        # that begin with an item from the previous one on.
         asm, size = self.asm, cardinality(kind.item)
         total: Val = 0
         before: Val = 0
@@ -326,7 +326,7 @@ class Codes:
         for index, (_, record) in enumerate(kind.variants):
             if has_set(record):
                 inner = self.asm.resize(self.ordered(record, self.payload(kind, code, index)), shape)
-                # A variant's record has the lowest bits, and what is above them is the tag, or 0.
+                # A variant's record has the lowest bits, and the tag, or 0, is above them.
                 rest = self.asm.band(code, mask(shape.width) & ~mask(width(record)))
                 result = self.asm.select(
                     self.asm.cmp("==", tag, index), self.asm.bor(rest, inner), result, shape
@@ -339,7 +339,7 @@ class Codes:
             return constant(kind, sorted(universe(kind))[rank])
         if is_scalar(kind):
             return self.held(kind, rank)
-        # A table, as ranks are undone only where a type is small enough to be listed.
+        # A table, since ranks are undone only if a type is small enough to be listed.
         return self._entry("values", register(kind), constants(kind), rank)
 
 

@@ -22,8 +22,8 @@ from specchk.native.values.fitting import Fitting
 from specchk.native.values.sparse import ItemsListing
 from specchk.search.engine import Unsupported
 
-# Nested loops multiply their copies, so a loop inside of others is unrolled only while there are few in all.
-# Not in quick code: of a small model the copies take longer to emit and compile than the search.
+# Nested loops multiply their copies, so a loop inside others is unrolled only while there are few in all.
+# Not in quick code: for a small model, emitting and compiling the copies takes longer than the search.
 UNROLL = MappingProxyType({ir.Tier.OPTIMISED: 8, ir.Tier.QUICK: 1})
 MAX_COPIES = 128
 MAX_SUBSETS = 4096
@@ -123,8 +123,8 @@ class Domains:
         kind = item_kind(domain)
         match domain:
             case Apply(op=Op.RANGE):
-                # Both ends before the loop: where one has no value the range has none, as in the evaluator,
-                # even if nothing were between them.
+                # Both ends before the loop: if one has no value, neither has the range, as in the evaluator,
+                # even if nothing is between them.
                 low, high = (self.value(arg) for arg in domain.args)
                 self.asm.loop(low, high, body)
             case Apply(op=Op.SUBSETS):
@@ -183,7 +183,7 @@ class Domains:
         asm, size, shape = self.asm, width(kind.item), register(kind)
         code = self.codes.code(kind.item, item)
         # The place is the number of items that are not greater: counting needs no branch, and finds the end
-        # of equal ones.
+        # of equal items.
         at = self._count(kind, bag, lambda other: asm.negate(asm.below(*self._keys(kind, code, other))))
         if size == 0:
             return asm.add(bag, 1)
@@ -208,7 +208,7 @@ class Domains:
             return length
         end = length_bits(kind)  # of the lowest slot
         slots = asm.band(bag, mask(shape.width) & ~mask(end))
-        low = self._low_mask(self.codes.slot_offset(kind, at), shape)  # below the slot that goes
+        low = self._low_mask(self.codes.slot_offset(kind, at), shape)  # below the removed slot
         above = asm.xor(
             self._low_mask(asm.add(self.codes.slot_offset(kind, at), size), shape), mask(shape.width)
         )

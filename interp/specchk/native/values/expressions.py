@@ -1,10 +1,10 @@
 """Expressions as instructions, one rule for each node kind, with the semantics of `meaning.evaluate`.
 
-An emitter builds into one function of the kernel: `before` and `after` are the words of the packed
-states, `locals` the held values of bound names.  Where an expression has no value control goes to
-`undefined`, where a stored number is above its horizon to `beyond`; what these blocks do is the
-caller's business.  Evaluation order and short circuits are those of the reference engine wherever
-they can be noticed (`totality`), so that coverage counts are equal, too.
+An emitter builds into one function of the kernel: `before` and `after` are the words of the packed states,
+`locals` the held values of bound names.  If an expression has no value, control goes to `undefined`, if a
+stored number is above its horizon, to `beyond`; the caller defines these blocks.  Evaluation order and short
+circuits are those of the reference engine wherever they make a difference (`totality`), so that coverage
+counts are equal, too.
 """
 
 from __future__ import annotations
@@ -201,8 +201,8 @@ class ExpressionEmitter:
     def _quantifier(self, expr: nodes.Quantifier) -> Val:
         stop_at, kind = not expr.every, item_kind(expr.domain)
         if self.light(expr.body) and (members := self.domains.members(expr.domain)) is not None:
-            # Also for candidates that are not in the set: a plain body has a value for each of the type, and
-            # an `and` is cheaper than a jump around it.
+            # Also for candidates that are not in the set: a plain body has a value for each value of the
+            # type, and an `and` is cheaper than a jump around it.
             result: Val = expr.every
             for present, item in members:
                 self.bind(expr.local, item, kind)
@@ -356,7 +356,7 @@ def write_bits(asm: Asm, words: list[Val], offset: int, size: int, code: Val) ->
     """The words of a state with `size` bits from a bit offset replaced."""
     out, done = list(words), 0
     if offset < 0 or offset + size > WORD * len(words):
-        return out  # the place of an index that is none: control never comes here
+        return out  # for an invalid index: unreachable code
     while done < size:
         word, at = divmod(offset + done, WORD)
         count = min(WORD - at, size - done)

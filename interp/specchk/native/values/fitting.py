@@ -1,7 +1,7 @@
 """Conversion between types: two types of one shape may differ in intervals and limits, and so in codes.
 
-`convert` goes from one to the other; `check` finds what does not fit and leaves for the reference
-engine's two ways out (undefined, beyond the horizon) in the order in which that engine meets them.
+`convert` converts from one to the other; `check` finds parts that do not fit, and takes the reference
+engine's two exits (undefined, beyond the horizon) in the order of that engine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from specchk.native.values.sparse import ItemsListing, Sparse
 def same_code(a: Type, b: Type) -> bool:
     """Whether both types have the same held form for common values, so that conversion is a no-op."""
     match a, b:
-        # A number is held as itself, whatever its interval; only inside something larger it becomes a code.
+        # A number is held as itself, whatever its interval; only inside something larger does it become a
+        # code.
         case Int(), Int():
             return True
         case Option(), Option():
@@ -41,8 +42,8 @@ def same_code(a: Type, b: Type) -> bool:
         case Set(), Set() if is_sparse(a) or is_sparse(b):
             return is_sparse(a) and is_sparse(b) and slots_of(a) == slots_of(b) and same_bits(a.item, b.item)
         case Set(), Set():
-            # A set has its bits by rank, and ranks of composite items depend on every interval in them.
-            # Where items have as many bits, as in 0..128 and 0..255, sets may still differ in words.
+            # The bits of a set are by rank, and ranks of composite items depend on every interval in them. If
+            # items have as many bits, as in 0..128 and 0..255, sets may still differ in words.
             same = same_bits(a.item, b.item) and (a.item == b.item or _same_ranks(a.item, b.item))
             return same and register(a) == register(b)
         case Seq(), Seq():
@@ -88,7 +89,7 @@ class Fitting(Codes):
         if given is wanted or same_code(given, wanted):  # most are one object, and hashing two walks both
             return value
         if is_empty(given) or is_empty(wanted):
-            return 0  # an item of an empty collection, as in `none`: there is none, whatever its shape
+            return 0  # for the item of an empty collection, as in `none`: there is none, whatever its shape
         match given, wanted:
             case Option(), Option():
                 item = self.convert(self.unwrapped(given, value), given.item, wanted.item)
@@ -156,7 +157,7 @@ class Fitting(Codes):
             if listing is not None:
                 listing.add(asm.resize(self.code(wanted.item, made), I64))
             elif bits is not None:
-                # What does not fit has a rank that may exceed the width, and such a shift is poison.
+                # A value that does not fit has a rank that may exceed the width, and such a shift is poison.
                 fitting = self.within(item, given.item, wanted.item)
                 rank = asm.select(fitting, self.rank(wanted.item, made), 0)
                 bit = asm.shl(asm.resize(fitting, shape), asm.resize(rank, shape), shape)
@@ -190,7 +191,7 @@ class Fitting(Codes):
         limit = min(given.limit, wanted.limit)
         out = self.asm.band(self.asm.resize(size, register(wanted)), mask(length_bits(wanted)))
         if same_bits(given.item, wanted.item):
-            # The first slots are the highest, so those that both types have are moved as one block.
+            # The first slots are the highest, so the slots that both types have are moved as one block.
             top = self.asm.shr(value, self.slot_offset(given, limit - 1)) if limit else 0
             kind = register(wanted)
             return self.asm.bor(
@@ -228,40 +229,40 @@ class Fitting(Codes):
     ) -> None:
         """Report, part by part, the condition under which a value does not fit, and whether by a horizon."""
         asm = self.asm
-        # Most parts end here, so that a check of a large value is code for the parts only that can be wrong.
+        # Most parts end here, so that checking a large value needs code only for the parts that can be wrong.
         if fits(given, wanted):
             return
 
-        def tell(misfit: Val, *, horizon: bool) -> None:
+        def add(misfit: Val, *, horizon: bool) -> None:
             report(asm.both(present, misfit), horizon)
 
         if is_empty(wanted):
-            tell(True, horizon=False)
+            add(True, horizon=False)
             return
 
         match given, wanted:
             case Int(), Int():
                 if given.low < wanted.low:
-                    # Below first, as `meaning.evaluate` has it: too small is a mistake even where the upper
-                    # end is a horizon.
-                    tell(asm.cmp("<", value, wanted.low), horizon=False)
+                    # Below first, as in `meaning.evaluate`: too small is a mistake even if the upper end is a
+                    # horizon.
+                    add(asm.cmp("<", value, wanted.low), horizon=False)
                 if given.high > wanted.high:
-                    tell(asm.cmp("<", wanted.high, value), horizon=wanted.horizon)
+                    add(asm.cmp("<", wanted.high, value), horizon=wanted.horizon)
             case Set(), Set() if is_sparse(given):
-                self._misfit_items(value, given, wanted, tell)
+                self._misfit_items(value, given, wanted, add)
             case Set(), Set():
                 misfit_of = misfit(wanted.item)
                 for rank, item in enumerate(sorted(universe(given.item))):
                     horizon = misfit_of(item)
                     if horizon is not None:
-                        tell(asm.cmp("!=", asm.bits(value, rank, 1), 0), horizon=horizon)
+                        add(asm.cmp("!=", asm.bits(value, rank, 1), 0), horizon=horizon)
             case Seq() | Bag(), Seq() | Bag():
                 if given.limit > wanted.limit:
-                    tell(asm.cmp("<", wanted.limit, self.length(given, value)), horizon=False)
+                    add(asm.cmp("<", wanted.limit, self.length(given, value)), horizon=False)
         for part, a, b, here in self._inner(value, given, wanted):
             self._misfits(part, a, b, asm.both(present, here), report)
 
-    def _misfit_items(self, value: Val, given: Set, wanted: Set, tell: Callable[..., None]) -> None:
+    def _misfit_items(self, value: Val, given: Set, wanted: Set, add: Callable[..., None]) -> None:
         """Report the first item of a sparse set that does not fit."""
         asm = self.asm
         first, mistake, horizon = asm.cell(I64), 1, 2
@@ -276,8 +277,8 @@ class Fitting(Codes):
             self._misfits(item, given.item, wanted.item, True, note)
 
         self.each_item(given, value, visit)
-        tell(asm.cmp("==", asm.b.load(first), mistake), horizon=False)
-        tell(asm.cmp("==", asm.b.load(first), horizon), horizon=True)
+        add(asm.cmp("==", asm.b.load(first), mistake), horizon=False)
+        add(asm.cmp("==", asm.b.load(first), horizon), horizon=True)
 
     def _inner(self, value: Val, given: Type, wanted: Type) -> Iterator[tuple[Val, Type, Type, Val]]:
         """The parts of a value in order, with their types in both, and whether each is present."""

@@ -21,7 +21,7 @@ from specchk.native.values.set_rules import SET_RULES
 
 def _equal(e: Emitter, expr: Apply) -> Val:
     a, b = expr.args
-    # A value has other bits in a type with other bounds: both sides are brought to one type first.
+    # A value has other bits in a type with other bounds, so both sides are converted to one type first.
     common = hull(a.type, b.type)
     return e.asm.cmp("==", e.of_type(a, common), e.of_type(b, common))
 
@@ -46,12 +46,12 @@ def _arithmetic(name: str) -> Rule:
 def _floor(e: Emitter, expr: Apply, *, modulo: bool) -> Val:
     a, b = args_of(e, expr)
     e.asm.leave_if(e.asm.cmp("==", b, 0), e.undefined)
-    # The code has left where b is 0; what follows is never run then, but it has to be code.
+    # The code has already left if b is 0; the code that follows is unreachable then, but must exist.
     if isinstance(a, int) and isinstance(b, int):
         return 0 if b == 0 else a % b if modulo else a // b
     left, right = e.asm.val(a), e.asm.val(b)
     quotient, rest = e.asm.b.sdiv(left, right), e.asm.b.srem(left, right)
-    # LLVM rounds to zero, and specs round down: one less where signs differ and something is left over.
+    # LLVM rounds to zero, and specs round down: one less if signs differ and there is a remainder.
     crooked = e.asm.both(e.asm.cmp("!=", rest, 0), e.asm.cmp("<", e.asm.b.xor(rest, right), 0))
     if modulo:
         return e.asm.select(crooked, e.asm.add(rest, right), rest)
@@ -109,7 +109,7 @@ def _get(e: Emitter, expr: Apply) -> Val:
 
 def _get_or(e: Emitter, expr: Apply) -> Val:
     kind, (option, default) = of_shape(expr.args[0].type, Option), args_of(e, expr)
-    # Without a branch: `none` has bits where an item would be, any of which can be converted and dropped.
+    # Without a branch: `none` has bits in place of an item, which can be converted and dropped.
     item = e.codes.convert(e.codes.unwrapped(kind, option), kind.item, expr.type)
     other = e.codes.convert(default, expr.args[1].type, expr.type)
     return e.asm.select(e.codes.is_some(kind, option), item, other, register(expr.type))
@@ -123,12 +123,12 @@ def _map(e: Emitter, expr: Apply) -> Val:
 def key_position(e: Emitter, wanted: Type, key: Expr) -> Val:
     """The position of a key among a map's keys; leaves for `undefined` if it is not one of them."""
     value, given = e.value(key), key.type
-    # These have no bounds that a key could be outside of, and their codes are their positions.
+    # These have no bounds that a key could exceed, and their codes are their positions.
     if isinstance(wanted, Bool | Enum | Sort):
         return e.asm.resize(value, I64)
     inside = e.codes.within(value, given, wanted)
     e.asm.leave_if(e.asm.negate(inside), e.undefined)
-    # No key of this type is one of the map's: there is nothing to convert, and the code has left already.
+    # No key of this type is one of the map's: there is nothing to convert, and the code has already left.
     if inside is False:
         return 0
     return e.codes.rank(wanted, e.codes.convert(value, given, wanted))

@@ -29,13 +29,13 @@ def head_of(action: Action, facts: ExpressionFacts) -> tuple[Head, Block]:
     body = split(action.body)
     for position, stmt in enumerate(body):
         root = root_of(stmt)
-        # Only what cannot fail or count may be evaluated earlier or once for many: else a fault would
+        # Only what cannot fail or count may be evaluated earlier, or once for many: otherwise a fault would
         # be reported, or coverage counted, that the reference stepper does not have.  The first other
         # statement ends the head.
         if root is None or not facts.plain(root):
             return head, body[position:]
         used: frozenset[int] = frozenset().union(*(needs[slot] for slot in facts.free(root)))
-        if isinstance(stmt, Unwrap):  # what it binds exists only behind its guard
+        if isinstance(stmt, Unwrap):  # the name that it binds exists only behind its guard
             used = frozenset().union(used, *(n for n, s in head if isinstance(s, Unwrap)))
         if isinstance(stmt, Bind | Unwrap):
             needs[stmt.local.slot] = used
@@ -47,7 +47,7 @@ def split(body: Block) -> Block:
     """The block with the conjuncts of guards as separate guards."""
     out: list[Stmt] = []
     for stmt in body:
-        # A guard of its own moves out of loops over parameters that it does not mention (`best_order`).
+        # As a separate guard, it moves out of loops over parameters that it does not mention (`best_order`).
         if isinstance(stmt, Guard) and isinstance(stmt.condition, And):
             out += split(tuple(Guard(part) for part in stmt.condition.parts))
         else:
@@ -69,7 +69,7 @@ def best_order(params: Sequence[Local], head: Head, facts: ExpressionFacts) -> l
     """The parameters in the order in which the head is likely to be cheapest to decide."""
     if len(params) > MOST_ORDERED:
         return list(params)
-    # The first of several best ones: the declared order, if that is one.
+    # The first of several best orders: the declared one, if that is among them.
     best = min(permutations(params), key=lambda order: _price(order, head, facts))
     return list(best)
 

@@ -31,7 +31,7 @@ def _seq(e: Emitter, expr: Apply) -> Val:
 def _seq_get(e: Emitter, expr: Apply) -> Val:
     kind, (items, index) = of_shape(expr.args[0].type, Seq), args_of(e, expr)
     check_index(e, kind, items, index)
-    # The check has left already; but code follows it, and a slot that the type does not have has no place.
+    # The check has already left; but code follows it, and a slot that the type lacks has no place.
     if isinstance(index, int) and not 0 <= index < kind.limit:
         return 0
     return e.codes.slot(kind, items, index) if kind.limit else 0
@@ -69,7 +69,7 @@ def _end(*, head: bool) -> Rule:
         e.asm.leave_if(e.asm.cmp("==", size, 0), e.undefined)
         if not kind.limit:
             return 0
-        # At least 1: what follows the check is computed in any case, and slot -1 is a shift beyond the
+        # At least 1: the code after the check is computed in any case, and slot -1 is a shift beyond the
         # register, which is poison in LLVM.
         return e.codes.slot(kind, items, 0 if head else e.asm.sub(e.asm.max(size, 1), 1))
 
@@ -101,7 +101,7 @@ def _slots(e: Emitter, kind: Seq, items: Val) -> Val:
 
 def _first(e: Emitter, kind: Seq, items: Val, size: Val) -> Val:
     shape = register(kind)
-    # The slots from `size` on are the lowest bits: they are shifted out, and zeros come back.
+    # The slots from `size` on are the lowest bits: they are shifted out, and zeros are shifted in.
     cut = e.asm.mul(e.asm.sub(kind.limit, size), width(kind.item))
     slots = e.asm.val(e.asm.shr(items, length_bits(kind)), shape)
     kept = e.asm.shl(e.asm.shr(slots, cut), cut, shape)
@@ -120,7 +120,7 @@ def _append(e: Emitter, expr: Apply) -> Val:
     items, item = e.of_type(base, kind), e.of_type(value, kind.item)
     size = e.codes.length(kind, items)
     placed = e.codes.placed(kind.item, item, e.codes.slot_offset(kind, size), register(kind))
-    # The length is in the lowest bits: adding 1 to the code is adding 1 to it.
+    # The length is in the lowest bits: adding 1 to the code adds 1 to it.
     return e.asm.bor(e.asm.add(items, 1), placed)
 
 

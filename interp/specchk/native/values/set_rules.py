@@ -38,8 +38,8 @@ def _range(e: Emitter, expr: Apply) -> Val:
     shape, full = register(kind), mask(set_size(kind))
     if isinstance(low, int) and isinstance(high, int):
         return sum(1 << n - kind.item.low for n in range(low, high + 1))
-    # A shift can exceed the width where the range is empty only.  It is poison then, which a select does not
-    # pass on from the side that it does not take.
+    # A shift can exceed the width only if the range is empty.  It is poison then, but a select does not
+    # propagate that from the side that it does not choose.
     above = e.asm.shl(full, e.asm.resize(e.asm.sub(low, kind.item.low), shape), shape)
     below = e.asm.shr(full, e.asm.resize(e.asm.sub(kind.item.high, high), shape), shape)
     return e.asm.select(e.asm.cmp("<=", low, high), e.asm.band(above, below), 0, shape)
@@ -62,8 +62,7 @@ def _in_set(e: Emitter, expr: Apply) -> Val:
     if fitting is False:
         return False
     rank = e.codes.rank(kind.item, e.codes.convert(value, item.type, kind.item))
-    # The rank of a value that does not fit may exceed the width, and such a shift is poison: 0 stands in for
-    # it.
+    # The rank of a value that does not fit may exceed the width, and such a shift is poison: 0 replaces it.
     if not isinstance(fitting, int):
         rank = e.asm.select(fitting, rank, 0)
     hit = e.asm.cmp("!=", e.asm.bits(members, rank, 1, register(kind)), 0)

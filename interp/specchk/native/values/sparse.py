@@ -7,8 +7,8 @@ items, a word each, works on these, and packs the result.
     array   items[0] < items[1] < ... < items[length - 1]
 
 Items ascend in the order of values, which is the order of codes unless items contain dense sets
-(`Codes.ordered`).  No result is longer than its type has slots: the item too many is dropped, and that is
-noted at `Asm.overflow`.  Whoever runs the kernel looks there before anything that it found counts.
+(`Codes.ordered`).  No result is longer than its type has slots: a superfluous item is dropped, and that is
+noted at `Asm.overflow`.  Callers of the kernel check that before any finding counts.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Sparse:
 
     @property
     def _overflow(self) -> ir.Value:
-        # Null where nothing can overflow: renaming the items of a set, which makes it no larger.
+        # Null if nothing can overflow: renaming the items of a set does not enlarge it.
         return self.asm.overflow if self.asm.overflow is not None else ir.ConstantValue(PTR, None)
 
     def _function(
@@ -167,8 +167,8 @@ def _is_full(asm: Asm, kind: Set, count: Val) -> Val:
 
 
 def _note_overflow(asm: Asm, kind: Set) -> None:
-    # With a slot for each value there are only values in the way that do not fit the type, and these count
-    # for nothing (`Fitting.convert`).
+    # If each value has a slot, only values that do not fit the type can be in the way, and these do not count
+    # (`Fitting.convert`).
     if asm.overflow is not None and slots_of(kind) < cardinality(kind.item):
         asm.store(1, asm.overflow, 0)
 
@@ -185,7 +185,7 @@ def _words(kind: Set) -> int:
 def _spilled(asm: Asm, kind: Set, items: Val) -> ir.Value:
     """The words of a code in memory, with one more word after them."""
     words, shape = asm.buffer(_words(kind) + 1), register(kind)
-    # In the entry block an integer of many words would be as good; here a slot's place is computed.
+    # In the entry block an integer of many words would do as well; here a slot's place is computed.
     asm.b.store(asm.val(items, shape), asm.b.bitcast(words, shape.as_pointer()), align=8)
     asm.store(0, words, _words(kind))
     return words
@@ -255,7 +255,7 @@ def _add(asm: Asm, kind: Set) -> None:
         some = asm.cmp("<", 0, asm.b.load(at))
         return asm.pick(I1, some, lambda: asm.below(wanted, _key(asm, kind, before())), lambda: False)
 
-    # From the end: most sets that are made here are made in order.
+    # From the end, since most sets made here are made in order.
     asm.while_(is_greater, lambda: asm.bump(at, 0, -1))
     some = asm.cmp("<", 0, asm.b.load(at))
     asm.leave_if(asm.pick(I1, some, lambda: asm.cmp("==", before(), item), lambda: False), same)
@@ -291,7 +291,7 @@ def _merge(asm: Asm, kind: Set, name: str, left: Val, right: Val) -> Val:
     def step() -> None:
         at_a, at_b = asm.b.load(i), asm.b.load(j)
         has_a, has_b = asm.below(at_a, size_a), asm.below(at_b, size_b)
-        # Behind the last item there is one more word, whose content decides nothing.
+        # After the last item there is one more word, whose content decides nothing.
         x, y = asm.load(a, at_a), asm.load(b, at_b)
         key_x, key_y = _key(asm, kind, x), _key(asm, kind, y)
         take_a = asm.both(has_a, asm.either(asm.negate(has_b), asm.negate(asm.below(key_y, key_x))))

@@ -19,7 +19,7 @@ def item_code(e: Emitter, kind: Set, item: Expr) -> Val:
 
 def _set(e: Emitter, expr: Apply) -> Val:
     kind = of_shape(expr.type, Set)
-    # All values first: an argument without one ends the evaluation, and the listing is not begun before.
+    # All values first: an argument without one ends the evaluation, before the listing is begun.
     codes = [item_code(e, kind, arg) for arg in expr.args]
     listing = ItemsListing(e.codes.sparse, kind)
     for code in codes:

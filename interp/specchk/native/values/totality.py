@@ -1,8 +1,8 @@
 """Effects of an expression besides its value: being undefined, counting coverage, and cost.
 
-A *plain* expression always has a value and counts nothing, so that evaluating it earlier, later or
-needlessly cannot be noticed.  Plain parts of conjunctions are computed without branches, and plain
-guards move out of loops over parameters that they do not mention.
+A *plain* expression always has a value and counts nothing, so that evaluating it earlier, later or needlessly
+makes no difference.  Plain parts of conjunctions are computed without branches, and plain guards move out of
+loops over parameters that they do not mention.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class ExpressionFacts:
     """Facts about expressions, each computed once."""
 
     def __init__(self) -> None:
-        # By identity, since hashing an expression walks through all of it; each is kept beside its fact, so
-        # that no later one can have its `id`.
+        # By identity, since hashing an expression traverses all of it; each is kept beside its fact, so that
+        # no later one can have its `id`.
         self._plain: dict[int, tuple[Expr, bool]] = {}
         self._cost: dict[int, tuple[Expr, int]] = {}
         self._free: dict[int, tuple[Expr, frozenset[int]]] = {}
