@@ -292,6 +292,7 @@ class TableWriter(Struct):
 
     def _flush(self) -> None:
         self._file.close()
+        # Number 0: only tables of packed states have several writers.
         name, data = part_name(self.table, 0, len(self.parts)), self._sink.getvalue().to_pybytes()
         self.draft.write(name, [data])
         self.parts.append(TablePart(self.table, name, self._rows, len(data)))

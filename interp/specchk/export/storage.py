@@ -113,6 +113,7 @@ class LocalStorage(Struct, frozen=True):
         except OSError as error:
             raise Unwritable(f"{target}: {error.strerror or error}") from error
         finally:
+            # After the rename there is no draft; after a failure it may be what filled the disk.
             with suppress(OSError):
                 draft.unlink()
 

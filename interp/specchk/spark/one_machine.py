@@ -165,6 +165,7 @@ class Maker:
     def _is_past(self, level: int, source: int) -> bool:
         """Whether a task has certainly sent the successors of a level."""
         later = self._place(source, level + 1)
+        # The next level's file, even a draft, is begun only after this level was sent.
         marks = (later, later.with_suffix(".draft"), self._ended(source))
         return source == self.partition or any(mark.exists() for mark in marks)
 

@@ -57,6 +57,7 @@ class CaseTree(Struct):
         parts = 0
         while todo:
             case, part, literals = todo.pop()
+            # When the first region reaches the node; later ones find it decided.
             if case._next is None:
                 case._decide()
             if case._next is True:

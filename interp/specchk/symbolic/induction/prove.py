@@ -204,6 +204,7 @@ def _results(
     own, whatever their number: the answers are the same on any number of processors.
     """
     tasks = [instances[first : first + EACH] for first in range(0, len(instances), EACH)]
+    # With a single task, the number of processes cannot matter.
     if len(tasks) < 2:
         yield from (instance_work(program, options, task) for task in tasks)
         return

@@ -65,6 +65,7 @@ def suggest(
     }
     lemmas = _Lemmas(program, atom_tables, sizes, meter)
     clauses, tried, needed = list[Exclusion](), 0, list[Exclusion]()
+    # Longer clauses only if the shorter ones do not suffice: there are many times as many.
     for length in LENGTHS:
         more, combinations = minimal(masks, sizes, length)
         clauses, tried = [*clauses, *more][:MAX_CANDIDATES], tried + combinations

@@ -97,6 +97,7 @@ def united(part: HullPart, joiner: Joiner | None = None) -> list[Zone]:
     """
     # With the bits that all hulls of a zone have, and those that some have.
     zones = [(hull.zone, side, side) for side, hull in part.hulls.items()]
+    # One comparison after the other: zones united by one may be united again by the next.
     for number, atom in enumerate(part.atoms):
         bit = 1 << number
         is_true = [one for one in zones if one[1] & bit]

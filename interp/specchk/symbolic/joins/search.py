@@ -168,6 +168,7 @@ class HullSearch(Struct):
         """The steps of a violation shown by real states, if hulls of the last level fail."""
         # There is no proof then; real states may show that some failures are violations.
         failing = nearest([one for found in self.workers.each(HullMember.failing) for one in found])
+        # States before steps: a failure in a step makes a path one step longer.
         for is_later in (False, True):
             shown: dict[tuple[str, str], tuple[Candidate, Real]] = {}
             alike = [one for one in failing if one[1].is_in_step == is_later]

@@ -272,6 +272,7 @@ class ZoneEngine(Engine[range]):
         level = Expansion(self.counts)
         decided = self._decided()
         first, is_more = 0, True
+        # Slice by slice, so that the budget is checked within a level, too.
         while is_more and not self._look(level.arrived):
             done = self.workers.each(ZoneMember.expand, first, decided, only_check)
             first += SLICE

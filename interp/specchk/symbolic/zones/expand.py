@@ -150,6 +150,7 @@ class Expander:
                 # nothing.
                 self._count(control.still)
             for question, tree in control.questions:
+                # No further zone can add to a question whose last finding is known.
                 if question.last in decided:
                     continue
                 for kind in self._failures(question, tree, classes, rows):
