@@ -14,6 +14,7 @@ type Offset = nat upto 2
 var end : Node -> Offset = { n: 0 for n in Node }
 var last : Offset = 0
 var seen : bool = false
+var hidden : bool = false
 action move(n: Node, to: Offset):
     require to > last + 40
     end'[n] = to
@@ -21,8 +22,13 @@ action move(n: Node, to: Offset):
 action see(n: Node, at: Offset):
     require at > end[n] + 40 and not seen
     seen' = true
+action hide(n: Node):
+    any to in Offset:
+        require to > end[n] + 40 and not hidden
+        hidden' = true
 invariant near: forall n in Node: end[n] < 90
 invariant unseen: not seen
+invariant shown: not hidden
 view n in Node:
     mark END: end[n]
     arrow move(a, b): a -> (choose c in Node: c != a)
@@ -31,6 +37,8 @@ model two:
     properties near
 model seen extends two:
     properties unseen
+model hidden extends two:
+    properties shown
 """
 
 
@@ -39,7 +47,7 @@ def traces(specchk: Any, here: Path) -> dict[str, tuple[str, str]]:
     """For each model a trace of the symbolic engine in both formats."""
     (here / "far.spec").write_text(SPEC, encoding="utf-8")
     found = {}
-    for model in ("two", "seen"):
+    for model in ("two", "seen", "hidden"):
         said = specchk(
             "run", "far.spec", "--model", model, "--engine", "symbolic", "--json", "--itf", "far.itf.json"
         )
@@ -49,11 +57,13 @@ def traces(specchk: Any, here: Path) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("at", [0, 1], ids=["json", "itf"])
-@pytest.mark.parametrize(("model", "step"), [("two", "move(ann, 90)"), ("seen", "see(ann, 41)")])
+@pytest.mark.parametrize(
+    ("model", "step"), [("two", "move(ann, 90)"), ("seen", "see(ann, 41)"), ("hidden", "hide(ann)")]
+)
 def test_a_trace_with_larger_numbers_is_a_behaviour(
     specchk: Any, here: Path, traces: dict[str, tuple[str, str]], at: int, model: str, step: str
 ) -> None:
-    """In states, and in arguments alone; the picture is the one that the run draws."""
+    """In states, in arguments alone, or in a choice alone; the picture is the one that the run draws."""
     (here / "read.json").write_text(traces[model][at], encoding="utf-8")
     drawn = specchk("draw", "read.json")
     assert (drawn.code, drawn.err) == (0, "")

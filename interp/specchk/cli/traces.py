@@ -19,7 +19,8 @@ from specchk.conform.replay.divergence import SCHEMA, read
 from specchk.conform.replay.place import Divergence
 from specchk.explore.scenario import run_scenario
 from specchk.explore.walk import NoSuchPath, Walker
-from specchk.ir.types import numbers
+from specchk.ir.nodes import Const
+from specchk.ir.walk import inside, roots
 from specchk.lang.syntax import decls
 from specchk.lang.text.diagnostics import SpecError
 from specchk.lang.text.given import read as read_given
@@ -90,19 +91,22 @@ def _along(walker: Walker, contents: TraceFile) -> Trace:
 
 
 def _walker_beyond(instance: Instance, contents: TraceFile) -> Walker | None:
-    """A walker without horizons for a trace with numbers above one; None if that is not the case."""
-    program, found = instance.program, sorted(set(_numbers_of((contents.states, contents.labels))))
-    types = [variable.type for variable in program.variables]
-    types += [param.type for action in program.actions for param in action.params]
-    ends = [number.high for kind in types for number in numbers(kind) if number.horizon]
-    if not found or not min(ends, default=found[-1]) < found[-1] <= MOST:
+    """A walker without horizons for a trace with numbers above one; None if there is none."""
+    program, found = instance.program, {0, *_numbers_of((contents.states, contents.labels))}
+    if not program.horizons or max(found) > MOST:
         return None
     try:
         loaded("specchk.symbolic.legality").check(program)
     except SpecError:  # a set of all numbers would have to be listed, and no engine writes such a trace
         return None
+    # A number that a step chooses, and neither stores nor has as an argument, is not in the trace.  Guards
+    # compare it with those that are, and with constants: `n >= a + 2`.
+    roots_of = [root for action in program.actions for root in roots(action.body)]
+    added = {part.value for root in roots_of for part in inside(root) if isinstance(part, Const)}
+    sums = {number + more for number in found for more in (0, *added) if isinstance(more, int)}
+    chosen = {number for number in sums if 0 <= number <= MOST}
     replay = loaded("specchk.symbolic.replay")
-    path = replay.ReplayPath((), (*found, found[-1] + 1))
+    path = replay.ReplayPath((), (*chosen, max(chosen) + 1))  # and their neighbours
     raised = replay.raised_to(program, path.most, choosing=False)
     return Walker(replace(instance, program=raised), replay.Unended(raised, path.numbers))
 
