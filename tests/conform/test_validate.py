@@ -22,8 +22,9 @@ from specchk.conform.contract.tracing import Tracing
 from specchk.conform.contract.values import Table
 from specchk.conform.recordings.corrupt import KINDS, spoil
 from specchk.conform.recordings.events.fields import Fields
+from specchk.conform.recordings.events.steps import MOST_COMPARED, distinct
 from specchk.conform.recordings.explanation import explanation_of, miss_lines, render
-from specchk.conform.recordings.validate import MOST_COMPARED, Explained, Validator, distinct
+from specchk.conform.recordings.validate import Explained, Validator
 
 VALIDATOR = Validator(bank())
 STEPS = st.lists(st.tuples(st.sampled_from(["a1", "a2"]), st.booleans(), st.booleans()), max_size=12)

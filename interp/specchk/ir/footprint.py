@@ -60,11 +60,22 @@ def _never(body: Block) -> bool:
 
 def lists_horizon(program: Program) -> bool:
     """Whether all values of a type with a horizon are used anywhere: its end is then a bound."""
+    listed = has_keys_to_horizon(program) or starts_list_horizon(program) or steps_list_horizon(program)
+    return listed or any(map(_ends_at_horizon, expressions(program)))
+
+
+def has_keys_to_horizon(program: Program) -> bool:
+    """Whether a variable or a constant is, or contains, a map with the numbers up to a horizon as keys."""
     kinds = [*[one.type for one in program.variables], *[one.type for one in program.constants]]
-    keyed = any(map(has_horizon_keys, kinds))
+    return any(map(has_horizon_keys, kinds))
+
+
+def starts_list_horizon(program: Program) -> bool:
+    """Whether initial values use all values of a type with a horizon."""
     starts = zip(program.variables, program.starts, strict=True)
     open_ = any(s.value is None and s.choices is None and has_horizon(v.type) for v, s in starts)
-    return keyed or open_ or steps_list_horizon(program) or any(map(_ends_at_horizon, expressions(program)))
+    given = [one for s in program.starts for one in (s.value, s.choices) if one is not None]
+    return open_ or any(map(expression_lists_horizon, [*given, *[init.body for init in program.inits]]))
 
 
 def steps_list_horizon(program: Program) -> bool:
@@ -75,7 +86,12 @@ def steps_list_horizon(program: Program) -> bool:
 
 def statements_list_horizon(action: Action) -> bool:
     """Whether an action with given arguments uses all values of a type with a horizon."""
-    return any(_ends_at_horizon(node) for root in roots(action.body) for node in inside(root))
+    return any(map(expression_lists_horizon, roots(action.body)))
+
+
+def expression_lists_horizon(expr: Expr) -> bool:
+    """Whether an expression uses all values of a type with a horizon."""
+    return any(map(_ends_at_horizon, inside(expr)))
 
 
 def _ends_at_horizon(expr: Expr) -> bool:

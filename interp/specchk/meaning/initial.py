@@ -185,7 +185,7 @@ class _Enumeration:
         """The states, each once."""
         program, env = self.program, self.env
         # All of them first: an undefined initial value is a fault, independently of `init`.
-        self.chosen = [_chosen(start) for start in program.starts]
+        self.chosen = [chosen_values(start) for start in program.starts]
         if any(chosen == () for chosen in self.chosen):
             return []
         for slot, start in enumerate(program.starts):
@@ -319,7 +319,7 @@ def _within(kind: Type) -> Callable[[Any], bool]:
     return lambda value: misfit_of(value) is None
 
 
-def _chosen(start: Start) -> tuple[Value, ...] | None:
+def chosen_values(start: Start) -> tuple[Value, ...] | None:
     """The values that a declaration gives a variable; None if it gives all values of the type."""
     if start.value is not None:
         return (_constant(start.value),)

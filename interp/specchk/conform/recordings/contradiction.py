@@ -34,6 +34,7 @@ from specchk.conform.contract.recording import Recording
 from specchk.conform.contract.tracing import ImpossibleEvent, Meaning, Tracing
 from specchk.conform.contract.values import words
 from specchk.conform.recordings.validate import Haste, TooMany, Validator
+from specchk.meaning.paths import NotSymbolic
 from specchk.meaning.values import State
 
 MOST_OPEN = 256  # candidates at once
@@ -78,7 +79,7 @@ def contradiction_of(
     try:
         meanings = [reader.meaning(event) for event in events]
         return _Shrinking(validator, reader, recording, meanings).smallest()
-    except (ImpossibleEvent, TooMany):
+    except (ImpossibleEvent, NotSymbolic, TooMany):
         return None
 
 
@@ -193,7 +194,7 @@ class _Shrinking:
         for number in range(first, self.last + 1):
             try:
                 states = self._onward(other.get(number, self.meanings[number]), states)
-            except TooMany:
+            except (NotSymbolic, TooMany):
                 return LinesOutcome.BOUND
             # Open lines allow what no recording would: without bounds the search would become one of the
             # whole spec.

@@ -82,7 +82,9 @@ class RecordingExplainer:
         values = {name: frozenset(known) for name, known in explained.seen.items()}
         bad = f"{recording.name}: {explained.gave_up}" if explained.gave_up else ""
         by = explained.by or validator
-        blocked = None if explained.blocked is None else explanation_of(by, recording, explained.blocked)
+        blocked = None
+        if explained.blocked is not None:
+            blocked = explanation_of(by.closed, recording, explained.blocked)
         accepted = not bad and blocked is None
         copies = self._copies(validator, recording) if self.wanted.power and accepted else ()
         return RecordingResult(

@@ -15,7 +15,9 @@ event, with the candidates before it (see `nearmiss` for the reasons).  If the
 candidates are too many to be followed there is no verdict: `gave_up` has the reason.
 
 A horizon is the end of a search, not of the spec: a recording that is blocked after steps beyond it were cut
-off, or by a number beyond it, is explained again without horizons (`Explained.by`).
+off, or by a number beyond it, is explained again without horizons (`Explained.by`).  If it is still blocked,
+and numbers up to a horizon were listed, it is followed with open ones (`open_states`); where those do not
+decide there is no verdict.
 
 Theory: trace validation as in Cirstea, Kuppe, Merz, "Validating Traces of Distributed Programs Against
 TLA+ Specifications" (2024); theirs gives the question to a model checker, here only named successors
@@ -30,27 +32,29 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.recording import Event, Recording
 from specchk.conform.contract.tracing import ANY, BeyondBounds, Call, ImpossibleEvent, Meaning, Tracing
-from specchk.conform.recordings.events.beyond import leaves_horizons, lists_horizon
+from specchk.conform.recordings.events.beyond import lists_horizon
 from specchk.conform.recordings.events.called import CalledInstances, Instances, RepeatedInstances, SpecStep
 from specchk.conform.recordings.events.compared import Compared
 from specchk.conform.recordings.events.fields import Fields
+from specchk.conform.recordings.events.open_states import OpenFields, OpenSteps, closed_state
 from specchk.conform.recordings.events.reading import EventReader, ReadEvent
-from specchk.conform.recordings.events.steps import Horizons, NamedSteps
+from specchk.conform.recordings.events.steps import Horizons, NamedSteps, distinct
+from specchk.ir.footprint import starts_list_horizon
 from specchk.ir.types import Map
-from specchk.meaning.initial import initial_states
+from specchk.meaning.paths import NotSymbolic
 from specchk.meaning.step import Stepper
 from specchk.meaning.values import State, Values, show
 
 # Eight times what a campaign accepts (`MOST_AT_ONCE`): up to here a recording is explained to its end and its
 # campaign is called vacuous, beyond that it is abandoned.
 MOST_CANDIDATES = 4_096
-MOST_COMPARED = 8  # states that are compared in pairs
 
-BOUNDS = "it has numbers above a horizon, and all up to it are tried; let `constants` give larger bounds"
+BOUNDS = "a number above a horizon, which no event shows, may explain it; let `constants` give larger bounds"
 
 
 class Haste(Enum):
@@ -114,20 +118,6 @@ class TooMany(Exception):
     """The recording shows so little that there are too many candidates to follow."""
 
 
-def distinct(states: Sequence[State], known: Sequence[State] = ()) -> tuple[State, ...]:
-    """The states that are not among the known ones, each once, in order."""
-    # Mostly there are one or two.  A hash reads hundreds of numbers, and is not kept; a comparison of two
-    # states ends where they differ, and skips what they share.
-    if len(states) + len(known) > MOST_COMPARED:
-        others = dict.fromkeys(known)
-        return tuple(dict.fromkeys(state for state in states if state not in others))
-    kept: list[State] = []
-    for state in states:
-        if state not in kept and state not in known:
-            kept.append(state)
-    return tuple(kept)
-
-
 class Validator:
     """Explains recordings by one program; its compiled code is shared by all of them."""
 
@@ -135,17 +125,32 @@ class Validator:
         self.instance = instance
         self.horizons = horizons
         self.program = instance.program
-        self.steps = NamedSteps(self.program, horizons)
-        self.fields = Fields(instance, horizons)
-        self.initial = tuple(initial_states(self.program))
+        self.steps: NamedSteps | OpenSteps
+        if horizons is Horizons.OPEN:
+            self.steps = OpenSteps(self.program)
+            self.fields: Fields = OpenFields(instance, self.steps)
+        else:
+            self.steps = NamedSteps(self.program, horizons)
+            self.fields = Fields(instance, horizons)
+        self.initial = self.steps.initial()
         called = CalledInstances(self.program, horizons)
         self.instances, self.step = called.of, called.step
         self.reader = EventReader(called, self.fields)
 
     @cached_property
     def without_horizons(self) -> Validator:
-        """A validator that takes the steps beyond horizons, too."""
-        return Validator(self.instance, Horizons.LIFTED)
+        """A validator that takes the steps beyond horizons, too; its candidates are states."""
+        return self if self.horizons is Horizons.LIFTED else Validator(self.instance, Horizons.LIFTED)
+
+    @cached_property
+    def with_open_numbers(self) -> Validator:
+        """A validator for which a number that no event shows may be any; may raise `NotSymbolic`."""
+        return Validator(self.instance, Horizons.OPEN)
+
+    @property
+    def closed(self) -> Validator:
+        """The validator of the candidates in `Blocked`."""
+        return self.without_horizons if self.horizons is Horizons.OPEN else self
 
     @cached_property
     def stepper(self) -> Stepper:
@@ -157,19 +162,35 @@ class Validator:
         cuts = self.steps.horizon_cuts
         explained = self._explained(tracing, recording)
         blocked = explained.blocked
-        if blocked is None or self.horizons is Horizons.LIFTED:
+        if blocked is None:
             return explained
+        if blocked.is_beyond or (not blocked.reason and self.steps.horizon_cuts > cuts):
+            explained = self.without_horizons._explained(tracing.again(), recording)
+            blocked = explained.blocked
         # An event that the tracing refuses is refused in any state.
-        is_open = blocked.is_beyond or (not blocked.reason and self.steps.horizon_cuts > cuts)
-        if not is_open:
+        if blocked is None or blocked.reason or not self._lists_horizon(tracing, recording, explained):
             return explained
-        further = self.without_horizons.explain(tracing.again(), recording)
-        last = further.blocked
-        is_beyond = last is not None and (blocked.is_beyond or leaves_horizons(self.program, last.candidates))
-        if last is not None and is_beyond and lists_horizon(self.program, tracing, recording, last.number):
-            further.blocked = None
-            further.gave_up = f"event {last.number} ({last.event['event']}): {BOUNDS}"
-        return further
+        try:
+            explained = self.with_open_numbers._explained(tracing.again(), recording)
+        except NotSymbolic as error:
+            explained.gave_up = f"event {blocked.number} ({blocked.event['event']}): {BOUNDS} ({error})"
+            explained.blocked = None
+        last = explained.blocked
+        if last is not None:
+            closed = tuple(map(closed_state, last.candidates))
+            explained.blocked = replace(last, candidates=closed)
+        return explained
+
+    @staticmethod
+    def _lists_horizon(tracing: Tracing, recording: Recording, explained: Explained) -> bool:
+        """Whether the numbers up to a horizon were listed before a recording was blocked."""
+        by, blocked = explained.by, explained.blocked
+        assert by is not None
+        assert blocked is not None
+        called = by.reader.instances
+        # First for all recordings so far, since only for few specs there are such calls.
+        is_listed = called.lists_horizon or by.fields.lists_horizon or starts_list_horizon(by.program)
+        return is_listed and lists_horizon(by.fields, tracing, recording, blocked.number)
 
     def _explained(self, tracing: Tracing, recording: Recording) -> Explained:
         """As `explain`, by this validator."""

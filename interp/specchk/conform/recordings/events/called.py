@@ -20,9 +20,11 @@ from specchk.conform.contract.tracing import (
     may_be_no_step,
 )
 from specchk.conform.contract.values import NotAValue, raw
+from specchk.conform.recordings.events.beyond import call_lists_horizon
 from specchk.conform.recordings.events.steps import Horizons
 from specchk.ir.program import Program
-from specchk.ir.types import Type
+from specchk.ir.types import Type, has_horizon
+from specchk.meaning.moves import outlines
 from specchk.meaning.values import Values
 
 MOST_CALLS = 1024  # kept by their addresses: those of some recordings
@@ -45,7 +47,8 @@ SpecWays = tuple[tuple[SpecStep, ...], ...]
 class CalledInstances:
     """The instances of a program's actions, by call.
 
-    `changing` counts the calls with arguments that may change.
+    `changing` counts the calls with arguments that may change; `lists_horizon` is whether the numbers up to
+    a horizon were listed for some call.
     """
 
     def __init__(self, program: Program, horizons: Horizons = Horizons.KEPT) -> None:
@@ -53,11 +56,15 @@ class CalledInstances:
         self._horizons = horizons
         self._numbers = {action.name: number for number, action in enumerate(program.actions)}
         values = Values()
-        self._domains = [[values.values(p.type) for p in action.params] for action in program.actions]
+        self._domains = [
+            [outlines(p.type) if self._is_open(p.type) else values.values(p.type) for p in action.params]
+            for action in program.actions
+        ]  # fmt: skip
         self._known: dict[tuple[str, str], Instances] = {}
         self._same: dict[int, tuple[Call, Instances]] = {}
         self._ways: dict[int, tuple[object, tuple[SpecWays, bool]]] = {}
         self.changing = 0
+        self.lists_horizon = False
 
     def of_ways(self, ways: Ways) -> tuple[SpecWays, bool]:
         """The instances of each way, and whether some way takes no step; raises `ImpossibleEvent`."""
@@ -109,6 +116,7 @@ class CalledInstances:
         params, domains = self.program.actions[number].params, self._domains[number]
         if len(params) != len(call.args):
             raise ImpossibleEvent(f"`{call.action}` takes {len(params)} arguments, not {len(call.args)}")
+        self.lists_horizon |= call_lists_horizon(self.program.actions[number], call)
         choices: list[Sequence[Any]] = []
         for arg, param, domain in zip(call.args, params, domains, strict=True):
             if arg is ANY:
@@ -119,8 +127,13 @@ class CalledInstances:
             except NotAValue as error:
                 refusal = BeyondBounds if error.is_beyond else ImpossibleEvent
                 raise refusal(f"{call}: {error}") from None
-            choices.append((value,) if value in domain or _is_beyond(arg, param.type) else ())
+            is_value = self._is_open(param.type) or value in domain or _is_beyond(arg, param.type)
+            choices.append((value,) if is_value else ())
         return number, list(product(*choices))
+
+    def _is_open(self, kind: Type) -> bool:
+        """Whether values of a type that are not recorded have open numbers, which are None in them."""
+        return self._horizons is Horizons.OPEN and has_horizon(kind)
 
 
 def _is_beyond(arg: Any, kind: Type) -> bool:

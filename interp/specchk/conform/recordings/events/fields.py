@@ -16,6 +16,7 @@ from specchk.compile.instantiate import Instance
 from specchk.conform.contract.tracing import Seen, SeenTogether
 from specchk.conform.contract.values import LASTING, NotAValue, Table, raw
 from specchk.conform.recordings.events.steps import Horizons
+from specchk.ir.footprint import expression_lists_horizon
 from specchk.ir.nodes import Apply, Expr
 from specchk.ir.ops import Op
 from specchk.ir.types import Bool, Int, Record, Type
@@ -39,7 +40,7 @@ class ShownExpression:
     `same` has values by the addresses of plain ones.
     """
 
-    __slots__ = ("_fields", "_read", "evaluate", "expr", "own", "same", "type")
+    __slots__ = ("_fields", "_read", "evaluate", "expr", "lists_horizon", "own", "same", "type")
 
     def __init__(self, expr: Expr, fields: Fields) -> None:
         self.expr = expr
@@ -47,6 +48,7 @@ class ShownExpression:
         self.own: type | None = (
             int if isinstance(expr.type, Int) else bool if isinstance(expr.type, Bool) else None
         )
+        self.lists_horizon = expression_lists_horizon(expr)
         self._fields = fields
         self.evaluate = fields.evaluator.compile(expr)
         self._read = fields.read(self.type)
@@ -153,13 +155,18 @@ class Fields:
     def __init__(self, instance: Instance, horizons: Horizons = Horizons.KEPT) -> None:
         self.instance = instance
         self.horizons = horizons
-        self.evaluator = Evaluator(len(instance.program.variables), horizons=horizons is Horizons.KEPT)
+        self.evaluator = self.make_evaluator()
         self._expressions: dict[str, ShownExpression] = {}
         self._together: dict[tuple[tuple[str, str], ...], ShownTogether] = {}
         self._read: dict[Type, dict[Any, Any]] = {}
         # For all states and expressions: none reads a local that it has not bound.
         self._env: list[Any] = []
         self.changing = 0
+
+    def make_evaluator(self) -> Evaluator:
+        """The compiler of the expressions."""
+        variables = len(self.instance.program.variables)
+        return Evaluator(variables, horizons=self.horizons is Horizons.KEPT)
 
     def expression(self, text: str) -> ShownExpression:
         """An expression of the spec, compiled once; raises `SpecError` if it is invalid."""
@@ -170,6 +177,11 @@ class Fields:
             self._env += [0] * (2 * len(self.instance.program.variables) + count - len(self._env))
             known = self._expressions[text] = ShownExpression(expr, self)
         return known
+
+    @property
+    def lists_horizon(self) -> bool:
+        """Whether some expression so far uses all numbers up to a horizon."""
+        return any(one.lists_horizon for one in self._expressions.values())
 
     def read(self, kind: Type) -> dict[Any, Any]:
         """The spec's values of plain ones, cached across expressions of one type: brokers show equal logs."""

@@ -14,21 +14,42 @@ from specchk.ir.range_checks import with_checks
 from specchk.ir.ranges import without_horizons
 from specchk.ir.types import Type
 from specchk.meaning.evaluate import Evaluator
+from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Compiled, Run, Stepper
 from specchk.meaning.texts.joined import RuleText, called
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values
 
+MOST_COMPARED = 8  # states that are compared in pairs
+
 
 class Horizons(Enum):
-    """Whether a step that stores a number above a `nat upto` horizon is cut off, as in a search."""
+    """Whether a step that stores a number above a `nat upto` horizon is cut off, as in a search.
+
+    `OPEN`: nor are numbers that no event shows taken from those up to the horizon.
+    """
 
     KEPT = "kept"
     LIFTED = "lifted"
+    OPEN = "open"
 
     def of_type(self, kind: Type) -> Type:
         """The type of values that a step may store where one of this type is declared."""
         return kind if self is Horizons.KEPT else without_horizons(kind)
+
+
+def distinct(states: Sequence[State], known: Sequence[State] = ()) -> tuple[State, ...]:
+    """The states that are not among the known ones, each once, in order."""
+    # Mostly there are one or two.  A hash reads hundreds of numbers, and is not kept; a comparison of two
+    # states ends where they differ, and skips what they share.
+    if len(states) + len(known) > MOST_COMPARED:
+        others = dict.fromkeys(known)
+        return tuple(dict.fromkeys(state for state in states if state not in others))
+    kept: list[State] = []
+    for state in states:
+        if state not in kept and state not in known:
+            kept.append(state)
+    return tuple(kept)
 
 
 class NamedSteps(Stepper):
@@ -48,6 +69,10 @@ class NamedSteps(Stepper):
     def compiled(self, index: int, action: Action, values: Values) -> NamedAction:
         """One action's functions."""
         return NamedAction(self, index, action, values)
+
+    def initial(self) -> tuple[State, ...]:
+        """The initial states."""
+        return tuple(initial_states(self.program))
 
     def after(self, before: Iterable[State], index: int, instances: Iterable[Sequence[Any]]) -> list[State]:
         """The states after an action's instances in some states, with repetitions.
