@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -105,6 +106,82 @@ def test_ctrl_c_at_many_points_prints_no_traceback(package: str) -> None:
             assert running.returncode in (0, -signal.SIGINT), (wait_ms, running.returncode, out, err)
             assert out.startswith(words)
         assert err.strip() in (b"", b"interrupted"), wait_ms
+
+
+ENDED = {
+    "schema": "specchk.ended/1", "verdict": "inconclusive", "reason": "it was interrupted", "exit_code": 21,
+}  # fmt: skip
+LOCKS = Path(__file__).parents[2] / "docs" / "lock_service"
+# A program with a function that is interrupted at its first call, with all processes of the command.
+INTERRUPTED = """
+import importlib, os, signal
+module = importlib.import_module({module!r})
+before = getattr(module, {name!r})
+def interrupted(*args, **named):
+    setattr(module, {name!r}, before)
+    os.kill(0, signal.SIGINT)
+    return before(*args, **named)
+setattr(module, {name!r}, interrupted)
+"""
+COMMANDS = {
+    "run": ["run", "shop.spec", "--model", "good"],
+    "simulate": ["simulate", "shop.spec", "--model", "good"],
+    "test": ["test", "shop.spec"],
+    "conform": ["conform", str(LOCKS / "binding.py")],
+    "validate": ["validate", str(LOCKS / "tracing.py"), str(LOCKS / "leases.ndjson"), "--partial"],
+}
+
+
+def json_after(command: str, before: str) -> tuple[int, object, bytes]:
+    """The exit code, the object on standard output and the text on standard error."""
+    text = before + MAIN.format(package="specchk")
+    words = [sys.executable, "-c", text, *COMMANDS[command], "--json"]
+    kept = os.environ | {"XDG_CACHE_HOME": str(Path("cache").absolute())}  # else the program is not made
+    ended = subprocess.run(
+        words, capture_output=True, timeout=HANG_S, check=False, start_new_session=True, env=kept
+    )
+    return ended.returncode, json.loads(ended.stdout), ended.stderr.strip()
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("specchk.cli.groups", "takes"),
+        ("specchk.lang.frontend", "load"),
+        ("specchk.compile.instantiate", "verify"),
+        ("specchk.meaning.initial", "plan"),
+    ],
+)
+def test_ctrl_c_before_there_is_a_report_gives_json(command: str, module: str, name: str) -> None:
+    """While options are declared, the spec is read, or its program is made: an object with the reason."""
+    code, found, err = json_after(command, INTERRUPTED.format(module=module, name=name))
+    assert code == 21
+    assert err in (b"", b"interrupted")
+    if err:
+        assert found == ENDED
+    else:  # the search had begun, and has its own report
+        assert isinstance(found, dict)
+        assert (found["verdict"], found["reason"]) == ("inconclusive", "it was interrupted")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_memory_that_ends_before_there_is_a_report_gives_json(command: str) -> None:
+    """As an interrupt does."""
+    full = "def full(*_):\n    raise MemoryError\nimport specchk.lang.frontend as f\nf.load = full\n"
+    code, found, _ = json_after(command, full)
+    reason = "out of memory before there was a verdict"
+    assert (code, found) == (20, ENDED | {"reason": reason, "exit_code": 20})
+
+
+@pytest.mark.usefixtures("here")
+def test_ctrl_c_after_the_report_adds_no_second_object() -> None:
+    """The output was written: it remains one object."""
+    code, found, err = json_after("run", INTERRUPTED.format(module="sys", name="exit"))
+    assert isinstance(found, dict)
+    assert (code, found["verdict"], set(err.split())) == (21, "holds", {b"interrupted"})
 
 
 @pytest.mark.usefixtures("here")

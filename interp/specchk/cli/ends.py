@@ -11,7 +11,9 @@ from collections.abc import Callable
 
 import click
 
-from specchk.cli import output
+from specchk.cli import output, starting
+
+NO_MEMORY = "out of memory before there was a verdict"
 
 
 def exit_code(command: Callable[[], object]) -> int:
@@ -20,14 +22,14 @@ def exit_code(command: Callable[[], object]) -> int:
         result = command()
     except (KeyboardInterrupt, click.Abort):
         output.echo("interrupted", err=True)
-        return 21
+        return _ended(starting.INTERRUPTED, 21)
     except click.ClickException as error:
         error.show()
         return 2
     # In addition to a search, whose verdict states it: while a spec is compiled, or a report is written.
     except MemoryError:
-        output.echo("inconclusive: out of memory before there was a verdict", err=True)
-        return 20
+        output.echo(f"inconclusive: {NO_MEMORY}", err=True)
+        return _ended(NO_MEMORY, 20)
     # Not `BaseException`: commands leave with `SystemExit`.
     except Exception:
         output.echo("specchk: internal error; this is a bug of specchk, not of your spec.", err=True)
@@ -35,3 +37,11 @@ def exit_code(command: Callable[[], object]) -> int:
         output.echo(traceback.format_exc(), err=True)
         return 70
     return result if isinstance(result, int) else 0
+
+
+def _ended(reason: str, code: int) -> int:
+    """The exit code of a command that ends without a verdict; its JSON is printed unless a report was."""
+    text = starting.ended(reason, code)
+    if text and not output.has_written():
+        output.echo(text, nl=False)
+    return code

@@ -41,6 +41,7 @@ class _Survivor:
     def __init__(self, stream: TextIO, survives: type[OSError]) -> None:
         self._stream = stream
         self._survives = survives
+        self.has_written = False
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
@@ -51,6 +52,7 @@ class _Survivor:
 
     def write(self, text: str) -> int:
         """Write a text, or discard it."""
+        self.has_written = True
         try:
             return self._stream.write(text)
         except self._survives:
@@ -73,6 +75,11 @@ def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
         # Before the reason is shown, which may go to the same device.
         _silence(sys.stdout)
         raise click.ClickException(f"cannot write the output: {error.strerror or error}") from None
+
+
+def has_written() -> bool:
+    """Whether a part of the output, perhaps all of it, was written to standard output."""
+    return isinstance(sys.stdout, _Survivor) and sys.stdout.has_written
 
 
 def _flush() -> None:
