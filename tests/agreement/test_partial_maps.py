@@ -281,7 +281,7 @@ KINDS = (
 
 @pytest.mark.parametrize("kind", KINDS, ids=map(show, KINDS))
 def test_a_map_is_read_as_it_was_written(kind: Set) -> None:
-    """ITF and JSON, of every value; a map with a repeated key is not a value."""
+    """ITF and JSON, of every value; in JSON, a map with a repeated key is not a value."""
     key, value = kind.pair
     every = Values().values(kind)
     assert len(every) == (1 + len(Values().values(value))) ** len(Values().values(key))
@@ -289,12 +289,9 @@ def test_a_map_is_read_as_it_was_written(kind: Set) -> None:
         assert value_from_itf(value_itf(given, kind), kind) == given
         assert value_from_json(value_json(given, kind), kind) == given
     twice = value_json(every[-1], kind)[:1] * 2
-    for reads, text in (
-        (value_from_json, twice),
-        (value_from_itf, {"#map": value_itf(every[-1], kind)["#map"][:1] * 2}),
-    ):
-        with pytest.raises(Unreadable, match="twice"):
-            reads(text, kind)
+    with pytest.raises(Unreadable, match="twice"):
+        value_from_json(twice, kind)
+    assert value_from_itf({"#map": value_itf(every[-1], kind)["#map"] * 2}, kind) == every[-1]
 
 
 @pytest.mark.parametrize("kind", KINDS[:4], ids=map(show, KINDS[:4]))

@@ -45,16 +45,18 @@ def json_of(file: str) -> Any:
         return json.loads(read_given(Path(file)).decode("utf-8-sig"))
 
 
-def from_file(file: str, report: Any, model: str | None, overrides: Mapping[str, str]) -> Drawn:
+def from_file(
+    file: str, report: Any, spec: str | None, model: str | None, overrides: Mapping[str, str]
+) -> Drawn:
     """The trace in a file's JSON, with every step checked; raises a clear error if it is not a behaviour."""
     with _readable(file):
-        contents = trace_file(report)
+        contents = trace_file(report, spec)
         instance, trace, walker = _followed(contents, file, model, overrides)
         return instance, trace, walker.violation(trace, contents.property)
 
 
 def divergence_from_file(
-    file: str, report: Any, model: str | None, overrides: Mapping[str, str]
+    file: str, report: Any, spec: str | None, model: str | None, overrides: Mapping[str, str]
 ) -> tuple[Instance, Divergence] | None:
     """The divergence printed by `conform --json`, with its path checked; None for another file."""
     with _readable(file):
@@ -63,7 +65,7 @@ def divergence_from_file(
         divergence = report.get("divergence")
         if not isinstance(divergence, dict):
             raise Unreadable("it has no divergence: the implementation conforms")
-        contents = trace_file({**report, "trace": divergence.get("trace")})
+        contents = trace_file({**report, "trace": divergence.get("trace")}, spec)
         instance, trace, _ = _followed(contents, file, model, overrides)
         return instance, read(instance.program, trace, divergence)
 
@@ -81,13 +83,13 @@ def _followed(
         if (beyond := _walker_beyond(instance, contents)) is None:
             raise
         walker, trace = beyond, _along(beyond, contents)
-    if contents.loop is not None and trace.states[contents.loop] != trace.last:
+    if trace.loop is not None and trace.states[trace.loop] != trace.last:
         raise Unreadable(f"its last state is not state {contents.loop} again, where it loops")
-    return instance, replace(trace, loop=contents.loop), walker
+    return instance, trace, walker
 
 
 def _along(walker: Walker, contents: TraceFile) -> Trace:
-    return walker.follow(contents.read(walker.program), contents.labels)
+    return walker.follow(contents.read(walker.program), contents.labels, contents.loop)
 
 
 def _walker_beyond(instance: Instance, contents: TraceFile) -> Walker | None:

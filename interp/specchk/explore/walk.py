@@ -104,27 +104,39 @@ class Walker:
         violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
         return next((violation.trace for violation in violations if violation.name == name), None)
 
-    def follow(self, states: Sequence[State], labels: Sequence[tuple[str | None, tuple[str, ...]]]) -> Trace:
+    def follow(
+        self, states: Sequence[State], labels: Sequence[tuple[str | None, tuple[str, ...]]],
+        loop: int | None = None,
+    ) -> Trace:  # fmt: skip
         """The trace through given states, each step checked; raises `NoSuchPath` with the place.
 
-        `labels` names for each state the action and arguments that led there, where they are known.
+        `labels` names for each state the action and arguments that led there, where they are known; `loop` is
+        the number of the state that the last one is again.  A step without a label that changes nothing, and
+        that no action takes, stutters: it is left out.
         """
         if states[0] not in self.initial:
             raise NoSuchPath("its first state is not an initial state")
-        trace = Trace(states[0], ())
+        trace, places = Trace(states[0], ()), [0]
         for number, (wanted, (action, args)) in enumerate(zip(states[1:], labels[1:], strict=True), 1):
+            is_stuttering = wanted == trace.last and action is None
             try:
                 steps = [step for step in self.enabled(trace.last) if step.state == wanted]
             except Faulty as fault:
-                raise NoSuchPath(f"state {number - 1} has no successors: {fault}") from None
+                if not is_stuttering:
+                    raise NoSuchPath(f"state {number - 1} has no successors: {fault}") from None
+                steps = []
             labelled = [
                 step for step in steps if action in (None, step.action) and (not args or args == step.args)
             ]
+            if not labelled and is_stuttering:
+                places.append(places[-1])
+                continue
             if not labelled:
                 what = f"{action}({', '.join(args)})" if action is not None else "any step"
                 raise NoSuchPath(f"{what} does not lead from state {number - 1} to state {number}")
             trace = Trace(trace.initial, (*trace.steps, labelled[0]))
-        return trace
+            places.append(places[-1] + 1)
+        return replace(trace, loop=None if loop is None else places[loop])
 
     def violation(self, trace: Trace, name: str | None) -> Violation | None:
         """The violation at the end of a trace: of the property `name`, or the first one if it is None."""

@@ -1,8 +1,10 @@
 """Traces read from files: the exact inverse of `report.json` and `report.itf`.
 
 A value is read by its type, so nothing is guessed: what is not a value of the type is `Unreadable`,
-with the place and what was expected.  Which spec, model and constants a file is about is read
-here; loading them and checking every step is for those who draw or replay it.
+with the place and what was expected.  Of ITF, all forms are read in which other tools write a value.
+
+Which spec, model and constants a file is about is read here; loading them and checking every step is for
+those who draw or replay it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ from specchk.ir.types import show as show_type
 from specchk.meaning.values import State, show, universe
 
 Read = Callable[[Any, Type], Value]
+# As this tool writes them, as Quint does, and as Apalache does.
+UNITS: tuple[Any, ...] = ({"#tup": []}, {}, "U_OF_UNIT")
+SOME, NONE = ("some", "Some"), ("none", "None")
 
 
 class Unreadable(Exception):
@@ -45,25 +50,26 @@ class TraceFile(Struct, frozen=True):
         return [_state(program, data, index, value) for index, data in enumerate(self.states)]
 
 
-def trace_file(data: Any) -> TraceFile:
-    """The contents of a JSON report or an ITF file; raises `Unreadable`."""
+def trace_file(data: Any, spec: str | None = None) -> TraceFile:
+    """The contents of a JSON report or an ITF file, of `spec` if that is given; raises `Unreadable`."""
     if not isinstance(data, dict):
         raise Unreadable("a trace file is the JSON object of `run --json`, or an ITF trace")
     if isinstance(data.get("states"), list) and "vars" in data:
         meta = data.get("#meta")
         about = {**(meta if isinstance(meta, dict) else {}), "loop": data.get("loop")}
-        return _file(data["states"], about, itf=True)
+        return _file(data["states"], about, spec, itf=True)
     if not isinstance(data.get("trace"), list):
         raise Unreadable("there is no trace in it: neither `trace` (of `run --json`) nor `states` (ITF)")
-    return _file(data["trace"], {**data, "source": data.get("spec")}, itf=False)
+    return _file(data["trace"], {**data, "source": data.get("spec")}, spec, itf=False)
 
 
-def _file(states: list[Any], about: dict[str, Any], *, itf: bool) -> TraceFile:
+def _file(states: list[Any], about: dict[str, Any], spec: str | None, *, itf: bool) -> TraceFile:
     if not states or not all(isinstance(state, dict) for state in states):
         raise Unreadable("a trace is a list of states, at least one")
-    if not isinstance(about.get("source"), str):
+    source = spec or about.get("source")
+    if not isinstance(source, str):
         where = "`source` of `#meta`" if itf else "`spec`"
-        raise Unreadable(f"it does not name its spec: add the path of the spec as {where}")
+        raise Unreadable(f"it does not name its spec: give it with --spec, or add its path as {where}")
     # ITF leaves open what `#meta` is, or whether it is there: without a label any action may be the step's.
     labels = [_label(state.get("#meta") if itf else state) for state in states]
     loop = about.get("loop")
@@ -73,7 +79,7 @@ def _file(states: list[Any], about: dict[str, Any], *, itf: bool) -> TraceFile:
     if itf and loop is not None and loop < len(states) - 1 + ("loop-step" in about):
         states, labels = [*states, states[loop]], [*labels, _label(about.get("loop-step"))]
     return TraceFile(
-        about["source"], _text(about.get("model")), _text(about.get("property")),
+        source, _text(about.get("model")), _text(about.get("property")),
         tuple(state if itf else _object(state.get("state"), "state") for state in states),
         tuple(labels), itf, _object(about.get("constants", {}), "constants"), _sorts(about.get("sorts", {})),
         loop,
@@ -146,9 +152,9 @@ def value_from_json(data: Any, kind: Type) -> Value:
             table = _fields(data, kind, keys)
             return tuple(value_from_json(table[key], kind.value) for key in keys)
         case Map():
-            return _map(_pairs(data, kind), kind, value_from_json)
+            return _map(_pairs(data, kind, kind.key, kind.value, value_from_json), kind)
         case Set(keyed=True):
-            return _partial_map(_pairs(data, kind), kind, value_from_json)
+            return _partial_map(_pairs(data, kind, *kind.pair, value_from_json), kind)
         case Set() | Seq() | Bag():
             return _collected([value_from_json(item, kind.item) for item in _items(data, kind)], kind)
 
@@ -162,13 +168,15 @@ def value_from_itf(data: Any, kind: Type) -> Value:
             # Python would also read 3.7 and true as numbers, and "1_0".
             is_text = isinstance(digits, str) and re.fullmatch(r"-?[0-9]{1,4000}", digits) is not None
             return _scalar(int(digits) if is_text else digits, kind)
+        case Enum() if isinstance(data, dict):
+            return _scalar(_tag_alone(data, kind), kind)
         case Bool() | Int() | Enum() | Sort():
             return _scalar(data, kind)
         case Option():
             tagged = _fields(data, kind, ("tag", "value"))
-            if tagged["tag"] not in ("some", "none"):
+            if tagged["tag"] not in (*SOME, *NONE):
                 raise _wrong(data, kind)
-            return (value_from_itf(tagged["value"], kind.item),) if tagged["tag"] == "some" else ()
+            return (value_from_itf(tagged["value"], kind.item),) if tagged["tag"] in SOME else ()
         case Record(is_tuple=True):
             return _tuple(_fields(data, kind, ("#tup",))["#tup"], kind, value_from_itf)
         case Record():
@@ -177,23 +185,42 @@ def value_from_itf(data: Any, kind: Type) -> Value:
             return _element(data, kind)
         case Union():
             tagged = _fields(data, kind, ("tag", "value"))
-            empty = tagged["value"] == {"#tup": []}
-            return _variant(tagged["tag"], {} if empty else tagged["value"], kind, value_from_itf)
+            value = {} if tagged["value"] in UNITS else tagged["value"]
+            return _variant(tagged["tag"], value, kind, value_from_itf)
         case Map():
-            return _map(_pairs(_fields(data, kind, ("#map",))["#map"], kind), kind, value_from_itf)
+            return _map(_pairs_of_itf(data, kind, kind.key, kind.value), kind)
         case Set(keyed=True):
-            return _partial_map(_pairs(_fields(data, kind, ("#map",))["#map"], kind), kind, value_from_itf)
+            return _partial_map(_pairs_of_itf(data, kind, *kind.pair), kind)
         case Set():
             items = _items(_fields(data, kind, ("#set",))["#set"], kind)
-            return _collected([value_from_itf(item, kind.item) for item in items], kind)
+            # Of a set, that an item is listed twice means nothing.
+            return _collected(list({value_from_itf(item, kind.item) for item in items}), kind)
         case Seq():
             return _collected([value_from_itf(item, kind.item) for item in _items(data, kind)], kind)
         case Bag():
-            counted = _pairs(_fields(data, kind, ("#map",))["#map"], kind)
-            # Within the limit: a count is refused before so many items are made of it.
-            count = Int(1, kind.limit)
-            times = [(value_from_itf(k, kind.item), value_from_itf(n, count)) for k, n in counted]
-            return _collected([item for item, n in times if isinstance(n, int) for _ in range(n)], kind)
+            return _bag_of_itf(data, kind)
+
+
+def _tag_alone(data: Any, kind: Type) -> Any:
+    """The tag of a variant without fields, as other tools write a member of an enum."""
+    tagged = _fields(data, kind, ("tag", "value"))
+    if tagged["value"] not in UNITS:
+        raise _wrong(data, kind)
+    return tagged["tag"]
+
+
+def _bag_of_itf(data: Any, kind: Bag) -> Value:
+    # Within the limit: a count is refused before so many items are made of it.
+    times = _pairs_of_itf(data, kind, kind.item, Int(1, kind.limit))
+    if len(dict(times)) != len(times):
+        raise Unreadable(f"a value of type {show_type(kind)} has two counts of an item")
+    return _collected([item for item, n in times if isinstance(n, int) for _ in range(n)], kind)
+
+
+def _pairs_of_itf(data: Any, kind: Type, key: Type, item: Type) -> list[tuple[Value, Value]]:
+    """The pairs of a map, each once: that one is listed twice means nothing."""
+    pairs = _fields(data, kind, ("#map",))["#map"]
+    return list(dict.fromkeys(_pairs(pairs, kind, key, item, value_from_itf)))
 
 
 def _wrong(data: Any, kind: Type) -> Unreadable:
@@ -257,25 +284,24 @@ def _items(data: Any, kind: Type) -> list[Any]:
     return data
 
 
-def _pairs(data: Any, kind: Type) -> list[list[Any]]:
+def _pairs(data: Any, kind: Type, key: Type, item: Type, read: Read) -> list[tuple[Value, Value]]:
     pairs = _items(data, kind)
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise _wrong(data, kind)
-    return pairs
+    return [(read(k, key), read(v, item)) for k, v in pairs]
 
 
-def _map(pairs: list[list[Any]], kind: Map, read: Read) -> Value:
-    table = {read(key, kind.key): read(value, kind.value) for key, value in pairs}
+def _map(pairs: list[tuple[Value, Value]], kind: Map) -> Value:
+    table = dict(pairs)
     keys = sorted(universe(kind.key))
     # Twice the same key leaves the table right and the pairs too many.
     if sorted(table) != keys or len(pairs) != len(keys):
-        raise _wrong(pairs, kind)
+        raise Unreadable(f"a value of type {show_type(kind)} has a key twice, or not all keys")
     return tuple(table[key] for key in keys)
 
 
-def _partial_map(pairs: list[list[Any]], kind: Set, read: Read) -> Value:
-    key, item = kind.pair
-    table = {read(k, key): read(v, item) for k, v in pairs}
+def _partial_map(pairs: list[tuple[Value, Value]], kind: Set) -> Value:
+    table = dict(pairs)
     if len(table) != len(pairs):
         raise Unreadable(f"a value of type {show_type(kind)} has a key twice")
     return tuple(sorted(table.items()))

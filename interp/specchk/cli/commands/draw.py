@@ -51,6 +51,9 @@ MAX_COMPARED = 20_000  # states compared for a clearer counterexample, in about 
     help="lanes, trace: the steps in lanes or as a chain; states: the graph of all states; actions: which "
     "action enables which.",
 )
+@click.option(
+    "--spec", metavar="SPEC", help="With a trace as FILE: its spec, instead of the one that it names."
+)
 @click.option("--witness", metavar="W", help="Draw a path to this witness instead of a counterexample.")
 @click.option("--scenario", metavar="S", help="Draw this scenario instead of a counterexample.")
 @click.option(
@@ -58,8 +61,8 @@ MAX_COMPARED = 20_000  # states compared for a clearer counterexample, in about 
 )
 @takes(engine=EngineChoice, limits=Limits)
 def command(
-    choice: ModelChoice, output: str | None, kind: str, witness: str | None, scenario: str | None,
-    show: tuple[str, ...], engine: EngineChoice, limits: Limits,
+    choice: ModelChoice, output: str | None, kind: str, spec: str | None, witness: str | None,
+    scenario: str | None, show: tuple[str, ...], engine: EngineChoice, limits: Limits,
 ) -> None:  # fmt: skip
     """Draw the counterexample of the spec FILE, with a lane for each replica and time running downwards.
 
@@ -71,14 +74,19 @@ def command(
     file, model, table = choice.file, choice.model, choice.table
     if kind in GRAPHS and (show or witness or scenario or is_trace_file(file)):
         raise click.UsageError(f"--kind {kind} draws a model and not a trace, without {_OF_TRACES}")
+    if spec is not None and not is_trace_file(file):
+        raise click.UsageError("--spec names the spec of a trace; this FILE is a spec itself")
     report = json_of(file) if is_trace_file(file) else None
-    if is_trace_file(file) and (diverged := divergence_from_file(file, report, model, table)) is not None:
+    if (
+        is_trace_file(file)
+        and (diverged := divergence_from_file(file, report, spec, model, table)) is not None
+    ):
         if show:
             raise click.UsageError("--show is for traces of a spec: this one is of an implementation, too")
         _draw_lanes(drawn(*diverged), output)
         return
     if is_trace_file(file):
-        instance, trace, violation = from_file(file, report, model, table)
+        instance, trace, violation = from_file(file, report, spec, model, table)
         shown = expressions(instance, show, as_json=False)
     elif scenario is not None:
         instance, trace, violation = from_scenario(file, scenario)
