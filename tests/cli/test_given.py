@@ -82,3 +82,13 @@ def test_a_copy_of_a_pipe_is_read_as_often_as_is_needed(here: Path) -> None:
         assert (copy.name, same) == (str(ours), Path("shop.spec"))
     assert not copy.exists()
     os.close(ours)
+
+
+def test_a_folder_among_recordings_costs_no_other_one(here: Path, specchk) -> None:
+    """It is reported as one that cannot be read."""
+    (here / "tracing.py").write_text(TRACING, encoding="utf-8")
+    (here / "all" / "folder.ndjson").mkdir(parents=True)
+    (here / "all" / "other.ndjson").write_text("", encoding="utf-8")
+    said = specchk("validate", "tracing.py", "all")
+    assert "folder.ndjson: [Errno 21] Is a directory" in said.out
+    assert "other.ndjson:1: the file is empty" in said.out

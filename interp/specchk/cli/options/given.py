@@ -46,7 +46,8 @@ def lasting(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 def _lasting(path: Path, folder: Path) -> Path:
     with refused(path):
-        if is_regular(path):
+        # A folder among the files of a folder is reported with them, as a file that cannot be read.
+        if path.is_dir() or is_regular(path):
             return path
         data = read(path)
     folder.mkdir()
