@@ -34,16 +34,16 @@ class CompilingProcess:
 
     def begin(self, text: str) -> None:
         """Give it LLVM IR to compile."""
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # of a process that has ended, `code` is None
-            self._process.stdin.write(text.encode())
-            self._process.stdin.close()
+        pipe = cast("IO[bytes]", self._process.stdin)
+        try:
+            with suppress(BrokenPipeError):  # of a process that has ended, `code` is None
+                pipe.write(text.encode())
+        finally:
+            _close(pipe)
 
     def code(self) -> bytes | None:
         """The object code, once it is complete; None if the process ended without."""
-        assert self._process.stdout is not None
-        with self._process.stdout as pipe:
-            code = pipe.read()
+        code = cast("IO[bytes]", self._process.stdout).read()
         return code if self._process.wait() == 0 else None
 
     def stop(self) -> None:
@@ -57,6 +57,10 @@ class CompilingProcess:
     def __exit__(self, *_: object) -> None:
         self.stop()
         for pipe in (self._process.stdin, self._process.stdout):
-            # What could not be sent is no reason to lose the exception with which the block ends.
-            with suppress(BrokenPipeError):
-                cast("IO[bytes]", pipe).close()
+            _close(cast("IO[bytes]", pipe))
+
+
+def _close(pipe: IO[bytes]) -> None:
+    """Close a pipe; text that cannot be sent is no reason to lose an exception on its way."""
+    with suppress(BrokenPipeError):
+        pipe.close()

@@ -55,8 +55,9 @@ class Optimiser:
             text = self._text()
             process = self._begun()
             if process is not None:
-                process.begin(text)
-                self.code = process.code()
+                with process:
+                    process.begin(text)
+                    self.code = process.code()
 
     def _begun(self) -> CompilingProcess | None:
         """The process; None after `stop` or if the system refuses one: the search then keeps its kernel."""
