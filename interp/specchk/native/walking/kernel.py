@@ -78,6 +78,7 @@ def emit_check_of_walk(
 ) -> ir.Function:
     """Emit `check(state, thread) -> i1`: whether the walk may continue; invariants are checked first."""
     predicates = Predicates(module, "check", program, layout, facts)
+    predicates.share((*program.invariants, *program.constraints, *program.witnesses))
     predicates.check_each(program.invariants)
     failed = predicates.asm.load(predicates.thread, WalkThread.FAILED)
     inside = predicates.inside(predicates.asm.cmp("==", failed, 0))
