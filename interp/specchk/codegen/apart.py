@@ -61,6 +61,7 @@ class CompilingProcess:
 
 
 def _close(pipe: IO[bytes]) -> None:
-    """Close a pipe; text that cannot be sent is no reason to lose an exception on its way."""
+    """Close a pipe whose reader may have ended."""
+    # An error here would replace the exception with which a block ends, such as `KeyboardInterrupt`.
     with suppress(BrokenPipeError):
         pipe.close()

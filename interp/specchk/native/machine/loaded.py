@@ -68,13 +68,16 @@ def placed(image: Image, entries: Entries, *, is_optimised: bool = True) -> Load
 class Code:
     """Code in memory, valid as long as this object is alive."""
 
+    # Kept here: when the last objects of a process are deleted, the names of modules may be gone.
+    _is_ending = staticmethod(sys.is_finalizing)
+
     def __init__(self, code: bytes) -> None:
         self._region = Region.of_code(code)
         self.address = self._region.address
 
     def __del__(self) -> None:
         # A process that ends may have threads that still run the code.
-        if not sys.is_finalizing() and hasattr(self, "_region"):
+        if not self._is_ending() and hasattr(self, "_region"):
             self._region.release()
 
 
