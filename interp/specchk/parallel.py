@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
@@ -17,7 +16,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar, cast
 
-from specchk.processes import end_with
+from specchk.processes import end_with, interrupts_blocked
 
 R = TypeVar("R")
 
@@ -77,12 +76,11 @@ class _Helper:
         # come before they can ignore it; blocked signals stay blocked in a new process.
         # Python's tracker of resources is begun by the first process otherwise, and unblocks them.
         resource_tracker.ensure_running()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            self._process.start()
+            with interrupts_blocked():
+                self._process.start()
         finally:
             theirs.close()
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def begin(self, number: int, work: Callable[..., object], given: tuple[Any, ...]) -> None:
         """Let the process call `work`."""

@@ -125,3 +125,18 @@ def test_processes_end_with_the_one_that_waits_for_them(number):
         # All of them have the pipe: its end comes when none is left.
         assert parent.stdout.read() == ""
     assert parent.returncode == -number
+
+
+DURING_A_FORK = """
+import os, signal
+from specchk.conform.work.pool import run_all
+os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGINT))
+(ended,) = run_all([lambda say: say("begun")], 1)
+print(ended.how, ended.why.split(",")[0])
+"""
+
+
+def test_ctrl_c_during_a_fork_is_no_exception_that_is_lost():
+    """Python calls functions of modules in a new process, and prints what they raise."""
+    found = subprocess.run([sys.executable, "-c", DURING_A_FORK], capture_output=True, text=True, check=True)
+    assert (found.stdout, found.stderr) == ("lost KeyboardInterrupt: \n", "")

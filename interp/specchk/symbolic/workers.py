@@ -15,11 +15,11 @@ import pickle
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from io import BufferedReader, BufferedWriter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from msgspec import Struct
 
-from specchk.processes import end_with
+from specchk.processes import end_with, interrupts_blocked, unblock_interrupts
 
 M = TypeVar("M")
 
@@ -87,14 +87,19 @@ class Workers(Generic[M]):
     def _fork(self, number: int) -> _Process:
         calls, answers = os.pipe(), os.pipe()
         parent = os.getpid()
-        process = os.fork()
-        if process:
-            os.close(calls[0])
-            # Otherwise a process that dies would leave its answers open here, and `_raised` would wait
-            # forever.
-            os.close(answers[1])
-            return _Process(process, os.fdopen(calls[1], "wb"), os.fdopen(answers[0], "rb"))
+        with interrupts_blocked():
+            process = os.fork()
+            if process == 0:
+                self._live(number, parent, calls, answers)
+        os.close(calls[0])
+        # Otherwise a process that dies would leave its answers open here, and `_raised` would wait forever.
+        os.close(answers[1])
+        return _Process(process, os.fdopen(calls[1], "wb"), os.fdopen(answers[0], "rb"))
+
+    def _live(self, number: int, parent: int, calls: tuple[int, int], answers: tuple[int, int]) -> NoReturn:
+        """The life of a forked process."""
         try:
+            unblock_interrupts()
             end_with(parent)
             os.close(calls[1])
             os.close(answers[0])

@@ -21,7 +21,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from specchk.processes import end_with
+from specchk.processes import end_with, interrupts_blocked, unblock_interrupts
 
 Say = Callable[[Any], None]
 Task = Callable[[Say], None]
@@ -75,7 +75,8 @@ def run_all(
                 number, task = todo.pop(0)
                 ours, theirs = context.Pipe(duplex=False)
                 process = context.Process(target=_work, args=(theirs, task, os.getpid()))
-                process.start()
+                with interrupts_blocked():
+                    process.start()
                 theirs.close()
                 # Else a process that dies would leave the pipe open, and its end would never come.
                 running[ours] = _Running(number, process, clock(), perf_counter(), Ended())
@@ -159,6 +160,7 @@ def _work(to: Connection, task: Task, parent: int) -> None:
     # The parent's objects are not garbage here; without this each full collection visits all of them.
     gc.freeze()
     try:
+        unblock_interrupts()
         task(lambda what: to.send((_SAID, what)))
         to.send((_END, None))
     # Ctrl-C reaches all processes of a terminal, and the parent reports it; a trace of each would hide that.
