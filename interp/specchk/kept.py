@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.machinery import PathFinder
@@ -153,21 +153,32 @@ def sources(*rooms: str) -> str:
     if SPECCHK.parent.is_file():  # a zip file, as executors have it: all of it
         return contents((SPECCHK.parent,), SPECCHK.parent, sys.version)
     tops = [SPECCHK / room for room in rooms] or [SPECCHK]
-    # Not `rglob`, which takes ten times as long: each run lists and reads all of them.
-    inside = {
-        f"{folder}{os.sep}{name}" for top in tops for folder, _, names in os.walk(top) for name in names
-    }
+    inside = {path for top in tops for path in _inside(str(top))}
     # How files are named and sealed decides what is in them, too.
     inside |= {entry.path for entry in os.scandir(SPECCHK) if entry.name.endswith(".py")}
-    return contents([path for path in inside if not path.endswith((".pyc", ".pyo"))], SPECCHK, sys.version)
+    return contents(inside, SPECCHK, sys.version)
+
+
+def _inside(folder: str) -> Iterator[str]:
+    """The files in a folder and those below it, without what Python compiles and editors hide."""
+    # Of those some do not last, and would change the digest.  Not `rglob`, which takes many times as long:
+    # each run lists and reads all of them.
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith((".", "__pycache__")):
+                continue
+            if entry.is_dir():
+                yield from _inside(entry.path)
+            else:
+                yield entry.path
 
 
 def contents(files: Iterable[Path | str], folder: Path, about: str = "") -> str:
-    """A digest of files: their relative paths, and their contents."""
+    """A digest of files: their relative paths, and their contents.  One that is not there is left out."""
     digest = hashlib.sha256(about.encode())
     for name, path in sorted((os.path.relpath(path, folder), path) for path in files):
-        with FileIO(path) as file:
+        with suppress(FileNotFoundError), FileIO(path) as file:  # removed since it was listed
             data = file.readall()
-        # With lengths, so that no two lists of files are the same bytes.
-        digest.update(f"\0{name}\0{len(data)}\0".encode() + data)
+            # With lengths, so that no two lists of files are the same bytes.
+            digest.update(f"\0{name}\0{len(data)}\0".encode() + data)
     return digest.hexdigest()

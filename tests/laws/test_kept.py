@@ -129,6 +129,20 @@ def test_the_sources_of_rooms_are_all_their_files(tmp_path: Path, monkeypatch: p
     assert digest("lang", "ir") != digest("lang") != digest()
 
 
+def test_files_that_come_and_go_are_no_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other runs compile modules meanwhile, each under a passing name first, and editors save beside."""
+    monkeypatch.setattr(kept, "SPECCHK", tmp_path)
+    (tmp_path / "lang" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "lang" / "a.py").write_text("a")
+    found = digest("lang")
+    for name in ("__pycache__/a.cpython-311.pyc.140213", "__pycache__/a.cpython-311.pyc", ".a.py.swp"):
+        (tmp_path / "lang" / name).write_text("passing")
+        assert digest("lang") == found
+    # Of any other name, it may be gone when it is read.
+    (tmp_path / "lang" / "4913").symlink_to(tmp_path / "gone")
+    assert digest("lang") == found
+
+
 def test_the_sources_in_a_zip_file_are_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Executors import specchk from a zip file, and keep results like others."""
     archive = tmp_path / "specchk.zip"
