@@ -8,8 +8,9 @@ is of representatives, and a concrete behaviour through their classes is found.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-from specchk.ir.program import Program
+from specchk.ir.program import Program, Same
 from specchk.meaning.initial import initial_states, tries
 from specchk.meaning.step import Stepper
 from specchk.meaning.undefined import Undefined
@@ -38,7 +39,7 @@ def rebuild(program: Program, stepper: Stepper, path: Sequence[State], symmetry:
 
     The counts of the stepper are left as they were: replaying is not coverage.
     """
-    current = _initial(program, path[0], symmetry)
+    current = _initial(Same(program), path[0], symmetry)
     initial = current
     steps: list[Step] = []
     for wanted in path[1:]:
@@ -52,8 +53,9 @@ def rebuild(program: Program, stepper: Stepper, path: Sequence[State], symmetry:
     return Trace(initial, tuple(steps))
 
 
-def _initial(program: Program, wanted: State, symmetry: Symmetry | None) -> State:
-    for state in initial_states(program):
+@lru_cache(maxsize=16)  # most traces of a search begin in one state, perhaps of a million
+def _initial(same: Same, wanted: State, symmetry: Symmetry | None) -> State:
+    for state in initial_states(same.program):
         if state == wanted or (symmetry is not None and symmetry.canonical(state) == wanted):
             return state
     raise ReplayFailed("the trace does not start in an initial state")

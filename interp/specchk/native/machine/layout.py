@@ -26,8 +26,8 @@ engine.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cached_property, lru_cache, partial
 from itertools import chain, repeat
 from operator import or_
 from typing import Any
@@ -241,7 +241,7 @@ class BitRange(Struct, frozen=True):
     width: int
 
 
-class StateLayout(Struct, frozen=True):
+class StateLayout(Struct, frozen=True, dict=True):
     """The positions of all variables; a state has `words` 64-bit words."""
 
     places: tuple[BitRange, ...]  # in the order of the program's variables
@@ -275,7 +275,13 @@ class StateLayout(Struct, frozen=True):
     def unpack(self, words: tuple[int, ...]) -> State:
         """The state of packed words: the inverse of `pack`."""
         code = sum(word << WORD * index for index, word in enumerate(words))
-        return tuple([decode(p.type, code >> p.offset & mask(p.width)) for p in self.places])
+        parts = zip(self._decoders, self.places, strict=True)
+        return tuple([decoded(code >> p.offset & mask(p.width)) for decoded, p in parts])
+
+    @cached_property
+    def _decoders(self) -> list[Callable[[int], Any]]:
+        """For each variable the function from codes to values: most states of a search share most values."""
+        return [lru_cache(1 << 10)(partial(decode, place.type)) for place in self.places]
 
 
 def layout_of(program: Program) -> StateLayout:
