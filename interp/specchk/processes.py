@@ -10,7 +10,8 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
@@ -38,6 +39,37 @@ def interrupts_blocked() -> Iterator[None]:
 def unblock_interrupts() -> None:
     """Have Ctrl-C reach this process, which was forked while it was blocked."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def can_fork() -> bool:
+    """Whether this process can be forked: a lock that another thread holds would never be released there."""
+    return hasattr(os, "fork") and threading.active_count() == 1
+
+
+def forked(work: Callable[[], object]) -> int:
+    """The number of a process, forked from this one, that does some work; its exit code is 1 if that fails.
+
+    It ends with its parent.  This process must have no other threads (`can_fork`).
+    """
+    parent = os.getpid()
+    with interrupts_blocked():
+        process = os.fork()
+        if process == 0:
+            code = 1
+            try:
+                unblock_interrupts()
+                end_with(parent)
+                work()
+                code = 0
+            finally:
+                # No handlers, no traceback, and no flushing of buffers that belong to the parent.
+                os._exit(code)
+    return process
+
+
+def exit_code(process: int) -> int:
+    """The exit code of a forked process, once it has ended."""
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
 def end_with(parent: int) -> None:

@@ -14,12 +14,13 @@ import os
 import pickle
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from io import BufferedReader, BufferedWriter
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from specchk.processes import end_with, interrupts_blocked, unblock_interrupts
+from specchk.processes import forked
 
 M = TypeVar("M")
 
@@ -86,28 +87,18 @@ class Workers(Generic[M]):
 
     def _fork(self, number: int) -> _Process:
         calls, answers = os.pipe(), os.pipe()
-        parent = os.getpid()
-        with interrupts_blocked():
-            process = os.fork()
-            if process == 0:
-                self._live(number, parent, calls, answers)
+        process = forked(partial(self._live, number, calls, answers))
         os.close(calls[0])
         # Otherwise a process that dies would leave its answers open here, and `_raised` would wait forever.
         os.close(answers[1])
         return _Process(process, os.fdopen(calls[1], "wb"), os.fdopen(answers[0], "rb"))
 
-    def _live(self, number: int, parent: int, calls: tuple[int, int], answers: tuple[int, int]) -> NoReturn:
+    def _live(self, number: int, calls: tuple[int, int], answers: tuple[int, int]) -> None:
         """The life of a forked process."""
-        try:
-            unblock_interrupts()
-            end_with(parent)
-            os.close(calls[1])
-            os.close(answers[0])
-            with os.fdopen(calls[0], "rb") as incoming, os.fdopen(answers[1], "wb") as outgoing:
-                _serve(self._make(number), incoming, outgoing)
-        finally:
-            # No handlers and no flushing of buffers that belong to the process that forked this one.
-            os._exit(0)
+        os.close(calls[1])
+        os.close(answers[0])
+        with os.fdopen(calls[0], "rb") as incoming, os.fdopen(answers[1], "wb") as outgoing:
+            _serve(self._make(number), incoming, outgoing)
 
 
 def _serve(member: object, incoming: BufferedReader, outgoing: BufferedWriter) -> None:

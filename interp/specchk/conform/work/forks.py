@@ -7,13 +7,12 @@ results, later.
 
 from __future__ import annotations
 
-import multiprocessing
-import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from specchk.conform.contract.hangs import contained
 from specchk.conform.work.pool import Say, Task, run_all
+from specchk.processes import can_fork
 
 T = TypeVar("T")
 
@@ -37,10 +36,8 @@ def each(
     An exception of a task that is `passing` is raised here, that of the first task if there are
     several.  Of any other the process dies, with a traceback, and `Lost` is raised, which names it.
     """
-    # A lock that another thread holds at the fork is never released in the child.
-    can_fork = "fork" in multiprocessing.get_all_start_methods() and threading.active_count() == 1
     # A single task needs no separate process, and an exception from it has its traceback.
-    if workers == 1 or len(tasks) == 1 or not can_fork:
+    if workers == 1 or len(tasks) == 1 or not can_fork():
         return [task() for task in tasks]
     every = run_all([_saying(task, passing) for task in tasks], workers)
     # All tasks have ended, so the first in order is reported, whichever failed first in time.
