@@ -1,22 +1,26 @@
-"""Quick code of a large program is compiled by another process while its functions are made."""
+"""Quick code of a large program is emitted and compiled by other processes while its functions are made."""
 
 from __future__ import annotations
 
+import os
 import sys
+from signal import SIGKILL
+from threading import Event, Thread
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from native.test_search import PLAIN, kip320, same
-from specchk.codegen import apart
-from specchk.codegen.apart import CompilingProcess
+from specchk.codegen.ir import Tier
 from specchk.ir import walk
 from specchk.ir.program import Program
 from specchk.meaning.properties import Functions
 from specchk.native import compiler
-from specchk.native.compiler import KernelSource, load_kernel
+from specchk.native.compiler import KernelSource
 from specchk.native.engine import search
-from specchk.native.machine.layout import layout_of
+from specchk.native.machine import apart
+from specchk.native.machine.apart import CompilingProcess
 from specchk.search.verdict import Outcome
 
 
@@ -80,15 +84,74 @@ def test_a_refused_process_costs_time_only(monkeypatch: pytest.MonkeyPatch) -> N
     assert same(outcome, found())
 
 
-def test_an_interruption_ends_the_process(processes: list[CompilingProcess]) -> None:
-    """Also one that comes before the process has taken the text."""
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_text_that_is_not_whole_costs_time_only(
+    processes: list[CompilingProcess], monkeypatch: pytest.MonkeyPatch, *, is_cut: bool
+) -> None:
+    """Also if it is valid, because it was cut between two functions."""
+    parent, whole, begin = os.getpid(), KernelSource.text, CompilingProcess.begin
+
+    def text(source: KernelSource, tier: Tier) -> str:
+        if os.getpid() != parent and not is_cut:
+            raise MemoryError
+        return whole(source, tier)
+
+    def cut(process: CompilingProcess, text: str) -> None:
+        begin(process, text[: text.index("\n}\n") + 3])
+        os.kill(os.getpid(), SIGKILL)
+
+    monkeypatch.setattr(KernelSource, "text", text)
+    if is_cut:
+        monkeypatch.setattr(CompilingProcess, "begin", cut)
+    outcome = found()
+    assert len(processes) == 1
+    monkeypatch.setattr(walk, "LARGE", sys.maxsize)
+    assert same(outcome, found())
+
+
+def test_a_process_with_threads_makes_the_text_itself(
+    processes: list[CompilingProcess], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forked(_: object) -> int:
+        raise AssertionError("forked with threads")
+
+    monkeypatch.setattr(apart, "forked", forked)
+    end = Event()
+    thread = Thread(target=end.wait)
+    thread.start()
+    try:
+        outcome = found()
+    finally:
+        end.set()
+        thread.join()
+    assert len(processes) == 1
+    monkeypatch.setattr(walk, "LARGE", sys.maxsize)
+    assert same(outcome, found())
+
+
+def test_a_kept_kernel_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = found()
+
+    def compiled(*_: object) -> bytes:
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(compiler, "_quick_code", compiled)
+    assert same(outcome, found())
+
+
+def test_an_interruption_ends_the_processes(processes: list[CompilingProcess]) -> None:
+    """Also one that comes before a process has taken the text."""
 
     class Interrupted(Functions):
         def make(self) -> None:
             raise KeyboardInterrupt
 
     program = small()
-    source, functions = KernelSource(program, layout_of(program)), Functions.of(program)
+    functions = Functions.of(program)
+    interrupted = Interrupted(functions.stepper, functions.properties)
     with pytest.raises(KeyboardInterrupt):
-        load_kernel(source, Interrupted(functions.stepper, functions.properties), is_long=False)
+        search(program, replace(PLAIN, functions=interrupted))
     assert [process._process.returncode for process in processes] == [-9]
+    assert [process._maker for process in processes] == [None]
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

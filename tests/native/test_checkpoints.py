@@ -139,6 +139,7 @@ LATER_OR_WHERE = {
     "checkpoint_every_s",
     "resume",
     "handover",
+    "ahead",
 }
 ON_SPARK = {
     "on_end",

@@ -6,8 +6,8 @@ renamings, the mode, the sources of these rooms, LLVM and the CPU.  A second run
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -16,7 +16,6 @@ from msgspec import Struct, field
 
 from specchk import kept
 from specchk.codegen import ir
-from specchk.codegen.apart import CompilingProcess
 from specchk.codegen.images import image_of, processor_name
 from specchk.codegen.llvm import linked, machine_name, optimised, quick
 from specchk.ir.program import Program
@@ -31,6 +30,7 @@ from specchk.native.kernel.region_kernel import RegionKernel
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import Parts, TableKernel
+from specchk.native.machine.apart import CompilingProcess
 from specchk.native.machine.asm import I64, PTR, Asm
 from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.loaded import EXCHANGE, Entries, Loaded, ObjectCode, at_addresses, placed
@@ -108,9 +108,18 @@ class KernelSource(Struct, frozen=True, dict=True):
         """The cache path of its object code; compiling cached IR would take as long as a search."""
         return kept.place("kernels", f"{self._key}{self.kind}{kind}.o")
 
+    def cached(self, kind: str = "") -> bytes | None:
+        """Its object code in the cache."""
+        # The whole name is a digest of the program, which takes a while for a large one.
+        return None if self._is_new else kept.read(self.path(kind))
+
+    @cached_property
+    def _is_new(self) -> bool:
+        return not kept.has_any("kernels", names_of(self.program))
+
     @cached_property
     def _key(self) -> str:
-        return kernel_key(self.program, self.renamings, compact=self.compact)
+        return names_of(self.program) + kernel_key(self.program, self.renamings, compact=self.compact)
 
     def code(self) -> bytes:
         """Its optimised object code, cached or newly compiled."""
@@ -175,27 +184,50 @@ class ExchangeSource(KernelSource, frozen=True, dict=True):
     entries: ClassVar = EXCHANGE
 
 
-def load_kernel(source: KernelSource, functions: Functions | None = None, *, is_long: bool) -> Loaded:
-    """The kernel, cached or newly compiled; optimised if its use `is_long`, or an earlier one was.
-
-    `functions`: those of the program, which are made while LLVM works if the program is large.
-    """
-    # Optimised code that exists costs no more than quick code, however short its use will be.
-    if is_long or any(kept.read(source.path(kind)) is not None for kind in ("", "-long")):
-        return _linked(source.code(), source.entries)
-    code = _cached(source.path("-quick"), lambda: _quick_code(source, functions))
+def load_kernel(source: KernelSource, ahead: Ahead | None = None, *, is_long: bool) -> Loaded:
+    """The kernel, cached or newly compiled; optimised if its use `is_long`, or an earlier one was."""
+    with nullcontext() if ahead is None else ahead.process:
+        # Optimised code that exists costs no more than quick code, however short its use will be.
+        if is_long or any(source.cached(kind) is not None for kind in ("", "-long")):
+            return _linked(source.code(), source.entries)
+        code = source.cached("-quick")
+        if code is None:
+            code = _quick_code(source, ahead)
+            kept.write(source.path("-quick"), code)
     return _linked(code, source.entries, is_optimised=False)
 
 
-def _quick_code(source: KernelSource, functions: Functions | None) -> bytes:
+class Ahead(Struct, frozen=True):
+    """Work for the first kernel of a large program: `process` loads LLVM; `functions` are made meanwhile."""
+
+    process: CompilingProcess
+    functions: Functions
+
+
+@contextmanager
+def begun_ahead(program: Program, functions: Functions) -> Iterator[Ahead | None]:
+    """A context in which work for a program's kernel has begun; None if it is small, or with one core."""
+    process = None
+    if is_large(program) and cores() > 1:
+        with suppress(OSError):
+            process = CompilingProcess("quick")
+    if process is None:
+        yield None
+        return
+    with process:
+        yield Ahead(process, functions)
+
+
+def _quick_code(source: KernelSource, ahead: Ahead | None) -> bytes:
     code = None
-    if functions is not None and is_large(source.program) and cores() > 1:
-        # The process loads LLVM while code is emitted.
-        with suppress(OSError), CompilingProcess("quick") as process:
-            process.begin(source.text(ir.Tier.QUICK))
-            functions.make()
-            code = process.code()
-    # Without the process, or if it ended: this one will raise the reason.
+    if ahead is not None:
+        # One process emits code, another compiles it, and this one makes the functions.
+        with suppress(OSError):
+            ahead.process.begin_apart(lambda: source.text(ir.Tier.QUICK))
+            ahead.functions.make()
+            source.path()  # takes a while, too
+            code = ahead.process.code()
+    # Without the processes, or if one ended: this one will raise the reason.
     return quick(source.text(ir.Tier.QUICK)) if code is None else code
 
 
@@ -240,10 +272,16 @@ def _linked(code: bytes, entries: Entries, *, is_optimised: bool = True) -> Load
     return at_addresses(found.at, entries, found, is_optimised=is_optimised)
 
 
+def names_of(program: Program) -> str:
+    """The beginning of the name of a program's kernels: a digest of its names."""
+    named = (program.variables, program.actions, program.invariants, program.step_invariants)
+    return kept.name_of([[one.name for one in some] for some in named])[:8]
+
+
 def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:
     """A name that determines all dependencies of a kernel."""
     compiler = (kept.sources(*ROOMS), kept.library("llvmlite"), processor_name() or machine_name())
-    return kept.name_of(*compiler, compact, renamings, _essence(program))
+    return kept.name_of(*compiler, compact, renamings, _essence(program))[8:]
 
 
 def _essence(program: Program) -> tuple[object, ...]:

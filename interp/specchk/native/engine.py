@@ -13,7 +13,7 @@ that is.
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -27,7 +27,7 @@ from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.properties import Functions
 from specchk.native.checkpoint import Checkpoints, Saved, room_of
 from specchk.native.claims import claimed, purpose_of
-from specchk.native.compiler import KernelSource, load_kernel
+from specchk.native.compiler import Ahead, KernelSource, begun_ahead, load_kernel
 from specchk.native.explain import Explainer
 from specchk.native.identity import identity_of
 from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread
@@ -53,10 +53,10 @@ class NativeOptions(Options, frozen=True):
     """Options of a search by compiled code.
 
     `workers` 0 is one for each core.  `compact` keeps hashes instead of whole states in the table.  `spill`:
-    the directory of states when memory is used up.  `checkpoint`: a directory that is written every
-    `checkpoint_every_s` seconds and, with `resume`, read at the start.  `handover`: the states of a level
-    that is left to another engine before it is expanded.  `room`: the first room of sets, None for a guess;
-    `anew` replaces a checkpoint with too little of it.  `optimise_after`: the successors of a long search.
+    the directory of states when memory is used up.  `checkpoint`: a directory, written every
+    `checkpoint_every_s` seconds, and read first with `resume`.  `handover`: the states of a level that is
+    left to another engine.  `room`: the first room of sets, None for a guess; `anew` replaces a checkpoint
+    with too little of it.  `optimise_after`: the successors of a long search.  `ahead`: work that has begun.
     """
 
     workers: int = 0
@@ -69,6 +69,7 @@ class NativeOptions(Options, frozen=True):
     room: Room | None = None
     anew: bool = False
     optimise_after: int = LONG
+    ahead: Ahead | None = None
 
 
 def search(
@@ -79,16 +80,19 @@ def search(
     `Unsupported` if only the reference engine can, `Unusable` if a checkpoint cannot be read or placed.
     """
     functions = options.functions or Functions.of(program)
-    options = replace(options, functions=functions, room=options.room or first_room(program, functions))
-    place = options.checkpoint
-    if place is not None:  # refused before there is a claim; without one, by the engine
-        layout_of(with_room(program, options.room or FIRST_ROOM))
-    if place is not None and options.resume and not place.is_dir():  # a claim would create it
-        raise Unusable(f"there is no checkpoint in {place}")
-    with nullcontext() if place is None else claimed(place, purpose_of(program)):
+    with ExitStack() as stack:
+        ahead = stack.enter_context(begun_ahead(program, functions))
+        room = options.room or first_room(program, functions)
+        options = replace(options, functions=functions, ahead=ahead, room=room)
+        place = options.checkpoint
+        if place is not None:
+            layout_of(with_room(program, room))  # refused before there is a claim; without one, by the engine
+            if options.resume and not place.is_dir():  # a claim would create it
+                raise Unusable(f"there is no checkpoint in {place}")
+            stack.enter_context(claimed(place, purpose_of(program)))
         began = time.monotonic()
         if place is not None and options.resume:
-            options = replace(options, room=room_of(place) or options.room)
+            options = replace(options, room=room_of(place) or room)
         while True:
             try:
                 return _searched(Search(program, options, on_progress), options, began)
@@ -98,7 +102,7 @@ def search(
 
 def with_larger_room(options: NativeOptions) -> NativeOptions:
     """The options for repeating a search in which a set had too few slots."""
-    return replace(options, room=(options.room or FIRST_ROOM).larger, resume=False, anew=True)
+    return replace(options, room=(options.room or FIRST_ROOM).larger, resume=False, anew=True, ahead=None)
 
 
 def _searched(search: Search, options: NativeOptions, began: float) -> Outcome:
@@ -145,7 +149,7 @@ class NativeEngine(Engine[list[Run]]):
         layout = layout_of(roomy)
         renamings = search.renamings
         self.source = KernelSource(roomy, layout, renamings, options.compact)
-        kernel = load_kernel(self.source, options.functions, is_long=not options.optimise_after)
+        kernel = load_kernel(self.source, options.ahead, is_long=not options.optimise_after)
         self.tiers = Tiers(self.source, options.optimise_after, is_optimised=kernel.is_optimised)
         limit = options.budget.max_memory_bytes
         expected = self.source.expected_states(options.budget.max_states)
@@ -278,16 +282,13 @@ class NativeEngine(Engine[list[Run]]):
             worker.forget()
         if DEADLOCK in best and self.explain.ends.lists_horizon:
             best.pop(DEADLOCK)
-            state = self._deadlock()
+            # The smallest one of the level, among the states without listed steps.
+            resting = chain.from_iterable(self.store.resting(run) for run in self.levels[-1])
+            state = smallest_deadlock(self.explain.ends, self.findings, self.store.layout, resting)
             if state is not None:
                 best[DEADLOCK] = NotedState(DEADLOCK, state, state)
         for _, noted in sorted(best.items()):
             self._explain(noted, len(self.levels))
-
-    def _deadlock(self) -> tuple[int, ...] | None:
-        """The smallest deadlock of the last level, among the states without listed steps."""
-        resting = chain.from_iterable(self.store.resting(run) for run in self.levels[-1])
-        return smallest_deadlock(self.explain.ends, self.findings, self.store.layout, resting)
 
     def _explain(self, noted: NotedState, depth: int) -> None:
         record = self.explain.records[noted.record]
@@ -297,9 +298,8 @@ class NativeEngine(Engine[list[Run]]):
 
     @property
     def _is_save_due(self) -> bool:
-        if self.checkpoints is None:
-            return False
-        return time.monotonic() - self.last_save >= self.options.checkpoint_every_s
+        due = self.last_save + self.options.checkpoint_every_s
+        return self.checkpoints is not None and time.monotonic() >= due
 
     def _save(self, following: list[Run]) -> None:
         """Write a checkpoint between two pieces of a level."""

@@ -19,7 +19,7 @@ from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any, Protocol
 
-from specchk.codegen.apart import CompilingProcess
+from specchk.native.machine.apart import CompilingProcess
 from specchk.processes import cores
 
 LONG = 1 << 20  # successors of a search whose next one begins with optimised code

@@ -1,22 +1,29 @@
 """LLVM in a process of its own, for code that is compiled while this process does something else.
 
 A thread would not do: between its calls of LLVM it needs Python, with which this process is busy, and it
-cannot be stopped.
+cannot be stopped.  For the same reason another process can make the IR, forked from this one.
 """
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from signal import SIGKILL
 from subprocess import DEVNULL, PIPE, Popen
 from typing import IO, Self, cast
 
-_FOLDER = Path(__file__).parents[2]  # from which specchk is imported, or its archive
-# The whole program of the process: IR on its standard input, object code on its standard output.
+from specchk.processes import can_fork, exit_code, forked
+
+_FOLDER = Path(__file__).parents[3]  # from which specchk is imported, or its archive
+# The whole program of the process: IR on its standard input, object code on its standard output.  It ends at
+# once: to free its objects, Python takes a third of the time of compiling.
 _PROGRAM = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from specchk.codegen import objects; objects.initialize(); "
-    "code = getattr(objects, sys.argv[2])(sys.stdin.buffer.read().decode()); sys.stdout.buffer.write(code)"
+    "import os, sys; sys.path.insert(0, sys.argv[1]); from specchk.codegen import objects; "
+    "objects.initialize(); code = getattr(objects, sys.argv[2])(sys.stdin.buffer.read().decode()); "
+    "sys.stdout.buffer.write(code); sys.stdout.flush(); os._exit(0)"
 )
 
 
@@ -31,6 +38,7 @@ class CompilingProcess:
         self._process = Popen(  # noqa: S603 - ourselves
             command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL
         )
+        self._maker: int | None = None  # of the text, a process of its own
 
     def begin(self, text: str) -> None:
         """Give it LLVM IR to compile."""
@@ -41,13 +49,31 @@ class CompilingProcess:
         finally:
             _close(pipe)
 
+    def begin_apart(self, text: Callable[[], str]) -> None:
+        """Give it LLVM IR that another process makes, forked from this one; this one if it has threads."""
+        if not can_fork():
+            self.begin(text())
+            return
+        self._maker = forked(lambda: self.begin(text()))
+        _close(cast("IO[bytes]", self._process.stdin))
+
     def code(self) -> bytes | None:
-        """The object code, once it is complete; None if the process ended without."""
+        """The object code, once it is complete; None if a process ended without."""
         code = cast("IO[bytes]", self._process.stdout).read()
-        return code if self._process.wait() == 0 else None
+        # Text that is cut short between two functions is valid, too.
+        is_whole = self._end_of_maker() == 0
+        return code if self._process.wait() == 0 and is_whole else None
+
+    def _end_of_maker(self) -> int:
+        """The exit code of the process that makes the text; 0 if there is none."""
+        maker, self._maker = self._maker, None
+        return 0 if maker is None else exit_code(maker)
 
     def stop(self) -> None:
-        """End the process."""
+        """End the process, and the one that makes its text."""
+        if self._maker is not None:
+            os.kill(self._maker, SIGKILL)
+            self._end_of_maker()
         self._process.kill()
         self._process.wait()
 
