@@ -122,26 +122,44 @@ _PARTS: Mapping[type, Callable[[Any], tuple[nodes.Expr, ...]]] = MappingProxyTyp
 
 def bound(expr: nodes.Expr) -> tuple[nodes.Local, ...]:
     """The locals that a node binds."""
-    match expr:
-        case nodes.Quantifier() | nodes.Choose() | nodes.MapOf() | nodes.Let():
-            return (expr.local,)
-        case nodes.Collect():
-            return tuple(local for local, _ in expr.binders)
-        case nodes.Case():
-            return tuple(local for _, local, _ in expr.arms if local is not None)
+    return _BOUND.get(type(expr), _nothing)(expr)
+
+
+def _nothing(_: Any) -> tuple[nodes.Local, ...]:
     return ()
+
+
+def _local(expr: Any) -> tuple[nodes.Local, ...]:
+    return (expr.local,)
+
+
+def _of_binders(expr: nodes.Collect) -> tuple[nodes.Local, ...]:
+    return tuple([local for local, _ in expr.binders])
+
+
+def _of_arms(expr: nodes.Case) -> tuple[nodes.Local, ...]:
+    return tuple([local for _, local, _ in expr.arms if local is not None])
+
+
+_BOUND: Mapping[type, Callable[[Any], tuple[nodes.Local, ...]]] = MappingProxyType({
+    nodes.Quantifier: _local, nodes.Choose: _local, nodes.MapOf: _local, nodes.Let: _local,
+    nodes.Collect: _of_binders, nodes.Case: _of_arms,
+})  # fmt: skip
 
 
 def results(expr: nodes.Expr) -> tuple[nodes.Expr, ...]:
     """The parts whose value may be that of the expression."""
-    match expr:
-        case nodes.If():
-            return (expr.then, expr.orelse)
-        case nodes.Let() | nodes.Cover():
-            return (expr.body,)
-        case nodes.Case():
-            return parts(expr)[1:]
-    return ()
+    return _RESULTS.get(type(expr), _none)(expr)
+
+
+def _bodies(expr: nodes.Case) -> tuple[nodes.Expr, ...]:
+    return _of_case(expr)[1:]
+
+
+_RESULTS: Mapping[type, Callable[[Any], tuple[nodes.Expr, ...]]] = MappingProxyType({
+    nodes.If: attrgetter("then", "orelse"), nodes.Let: _body, nodes.Cover: _body,
+    nodes.Case: _bodies,
+})  # fmt: skip
 
 
 def scoped(expr: nodes.Expr) -> Iterator[tuple[nodes.Expr, frozenset[int]]]:
@@ -205,7 +223,8 @@ class _Check:
         """Check an expression that has parts."""
         match expr:
             case nodes.Apply():
-                self._apply(expr)
+                fault = _misapplied(expr.op, kinds(expr.args), expr.data, expr.type)
+                self.demand(fault is None, "{}", fault or "")
             case nodes.Cover():
                 self.demand(expr.point < len(self.program.points), "no such coverage point")
             case nodes.Narrow():
@@ -236,11 +255,6 @@ class _Check:
     def truth(self, expr: nodes.Expr) -> None:
         """Check that an expression is a truth value."""
         self.demand(expr.type == BOOL, "{} is not a truth value: {}", expr.type, expr.span)
-
-    def _apply(self, expr: nodes.Apply) -> None:
-        fault = _misapplied(expr.op, kinds(expr.args), expr.data, expr.type)
-        if fault is not None:
-            raise IllegalProgram(fault)
 
     def stored(self, expr: nodes.Expr, kind: Type, scope: frozenset[int]) -> None:
         """Check an expression whose value is assigned to a variable."""
