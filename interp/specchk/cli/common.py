@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 import click
+from msgspec.json import format as format_json
 
 from specchk.cli.exits import Exit
 from specchk.cli.groups import argument, option
@@ -207,7 +208,16 @@ def stdin_text() -> str:
 
 def print_json(report: Any) -> None:
     """Print one JSON object on standard output."""
-    echo(json.dumps(report, indent=2, ensure_ascii=False))
+    echo(indented_json(report))
+
+
+def indented_json(report: Any) -> str:
+    """The text of a JSON value, with indentation."""
+    text = json.dumps(report, ensure_ascii=False)
+    try:
+        return format_json(text)
+    except UnicodeEncodeError:  # of a file's name that is not UTF-8; this takes four times as long
+        return json.dumps(report, indent=2, ensure_ascii=False)
 
 
 def leave(code: Exit, *, as_json: bool, json: Callable[[], Any], text: Callable[[], str]) -> NoReturn:
@@ -224,7 +234,7 @@ def write_json(path: str, report: Any) -> None:
     if path == "-":
         print_json(report)
     else:
-        write_text(Path(path), json.dumps(report, indent=2, ensure_ascii=False) + "\n")
+        write_text(Path(path), indented_json(report) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -8,7 +8,8 @@ objects where keys are scalars (else as a list of pairs), sets, sequences and ba
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 from msgspec import to_builtins
@@ -16,7 +17,7 @@ from msgspec import to_builtins
 from specchk.explore.scenario import ScenarioResult
 from specchk.ir.footprint import live_points, switched_off
 from specchk.ir.nodes import Value
-from specchk.ir.program import Program, allows_any_end
+from specchk.ir.program import Program, Same, allows_any_end
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.meaning.explain import Blame
 from specchk.meaning.values import State, int_of, pairs_of, show, universe
@@ -78,8 +79,14 @@ def _map_json(value: tuple[Value, ...], kind: Map) -> Any:
 
 
 def state_json(program: Program, state: State) -> dict[str, Any]:
-    """A state as an object, with one member for each variable."""
-    return {v.name: value_json(value, v.type) for v, value in zip(program.variables, state, strict=True)}
+    """A state as an object, with one member for each variable; equal values are one object."""
+    return {name: of(value) for (name, of), value in zip(_members(Same(program)), state, strict=True)}
+
+
+@lru_cache(maxsize=2)
+def _members(same: Same) -> list[tuple[str, Callable[[Value], Any]]]:
+    # The states of traces share most values of their variables.
+    return [(v.name, lru_cache(1 << 10)(partial(value_json, kind=v.type))) for v in same.program.variables]
 
 
 def model_json(program: Program) -> dict[str, Any]:
