@@ -34,8 +34,8 @@ def made_once(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
     made: list[Program] = []
     original = instantiate_module._instance
 
-    def noted(*args: object) -> Instance:
-        instance = original(*args)
+    def noted(*args: object, **options: bool) -> Instance:
+        instance = original(*args, **options)
         made.append(instance.program)
         return instance
 

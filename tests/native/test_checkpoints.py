@@ -140,10 +140,12 @@ LATER_OR_WHERE = {
     "resume",
     "handover",
     "ahead",
+    "lowered",
 }
 ON_SPARK = {
     "on_end",
     "functions",
+    "lowered",
     "budget",
     "strict",
     "master",

@@ -82,11 +82,11 @@ class ModelChoice:
         """The overrides by name; a malformed one is a usage error."""
         return parse_overrides(self.overrides)
 
-    def instance(self, *, as_json: bool) -> Instance:
+    def instance(self, *, as_json: bool, is_verified: bool = True) -> Instance:
         """The program; for a rejected spec, diagnostics and exit code 30."""
         table = self.table
         with rejections(as_json=as_json):
-            return instantiate(load(self.file), self.model, table, self.properties)
+            return instantiate(load(self.file), self.model, table, self.properties, is_verified=is_verified)
 
     @property
     def words(self) -> list[str]:

@@ -5,7 +5,8 @@
    values, `store` puts range checks where values become a variable's).
 3. `simplify`: parts that the constants determine are evaluated once.
 
-`verify` runs after each pass, so that a wrong rewrite stops where it was made.
+`verify` runs after each pass, so that a wrong rewrite stops where it was made.  `specchk run` leaves that to
+the search, which has time for it while it waits for a compiler.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ MAX_SEARCHED = 1 << 19  # values tried before the number of initial states is kn
 
 
 class Instance(Struct, frozen=True):
-    """A program with its model and its lowering, for further expressions."""
+    """A program with its model and its lowering, for further expressions; `lowered` if it is not verified."""
 
     program: Program
     model: FixedModel
     lowering: Lowering
+    lowered: Program | None = None
 
     def expression(self, text: str) -> tuple[Expr, int]:
         """The core of a lone expression over one state, and its number of locals; raises `SpecError`."""
@@ -50,13 +52,16 @@ class Instance(Struct, frozen=True):
 
 def instantiate(
     checked: CheckedSpec, model: str | None = None, overrides: Mapping[str, str] | None = None,
-    properties: Sequence[str] = (),
+    properties: Sequence[str] = (), *, is_verified: bool = True,
 ) -> Instance:  # fmt: skip
-    """The program of a model (the first by default) with `--set` and `--property` applied."""
+    """The program of a model (the first by default) with `--set` and `--property` applied.
+
+    Unless it `is_verified`, the search verifies it (`Options.lowered`).
+    """
     fixed = choose_model(checked, model, overrides or {})
     if properties:
         _select(checked, fixed, properties)
-    return _instance(checked, fixed)
+    return _instance(checked, fixed, is_verified=is_verified)
 
 
 def instantiate_steps(checked: CheckedSpec, model: str | None, overrides: Mapping[str, str]) -> Instance:
@@ -82,19 +87,20 @@ def _without_properties(checked: CheckedSpec, model: str | None, overrides: Mapp
     return fixed
 
 
-def _instance(checked: CheckedSpec, fixed: FixedModel) -> Instance:
+def _instance(checked: CheckedSpec, fixed: FixedModel, *, is_verified: bool = True) -> Instance:
     try:
-        program, lowering = lower(checked, fixed)
-        verified = verify(program)
-        program = simplify(program)
-        verify(program, verified)
+        lowered, lowering = lower(checked, fixed)
+        verified = verify(lowered) if is_verified else None
+        program = simplify(lowered)
+        if verified is not None:
+            verify(program, verified)
     except RecursionError:  # each definition is shallow enough, but not put into each other
         span = fixed.decl.span.word(fixed.name) if fixed.decl else Span(checked.spec.source, 0, 0)
         message = "the definitions or constants that this model uses nest too deeply"
         raise SpecError([Diagnostic("S104", message, span, "reduce their nesting")]) from None
     _bounded(program)
     check_ignored(program)
-    return Instance(program, fixed, lowering)
+    return Instance(program, fixed, lowering, None if is_verified else lowered)
 
 
 def survey(checked: CheckedSpec, model: str) -> None:

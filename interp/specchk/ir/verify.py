@@ -21,7 +21,7 @@ from msgspec import Struct, field
 
 from specchk.ir import nodes
 from specchk.ir.ops import Kinds, Op
-from specchk.ir.program import Program, Property
+from specchk.ir.program import Program, Property, Same
 from specchk.ir.types import BOOL, Set, Type, fits, same_shape, show
 from specchk.ir.typing import kinds, part_at
 from specchk.lang.text.source import Span
@@ -61,6 +61,12 @@ def verify(program: Program, before: Verified | None = None) -> Verified:
         check.demand(prop.body.type == BOOL, "{} is not a truth value", prop.name)
     check.primes = False
     return verified
+
+
+@lru_cache(maxsize=1)  # a search verifies when it begins, or before, while it waits for a compiler
+def verify_passes(lowered: Same, program: Same) -> None:
+    """Raise `IllegalProgram` for the first of two passes after which the program is wrong."""
+    verify(program.program, verify(lowered.program))
 
 
 def properties(program: Program) -> Iterator[Property]:

@@ -20,7 +20,6 @@ from specchk.codegen.images import image_of, processor_name
 from specchk.codegen.llvm import linked, machine_name, optimised, quick
 from specchk.ir.program import Program
 from specchk.ir.walk import is_large
-from specchk.meaning.properties import Functions
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.edge_kernel import EdgeKernel, RankedSteps
 from specchk.native.kernel.exchange_kernel import ExchangeKernel
@@ -198,14 +197,14 @@ def load_kernel(source: KernelSource, ahead: Ahead | None = None, *, is_long: bo
 
 
 class Ahead(Struct, frozen=True):
-    """Work for the first kernel of a large program: `process` loads LLVM; `functions` are made meanwhile."""
+    """Work for the first kernel of a large program: `process` loads LLVM, and this one does `other` work."""
 
     process: CompilingProcess
-    functions: Functions
+    other: tuple[Callable[[], object], ...]
 
 
 @contextmanager
-def begun_ahead(program: Program, functions: Functions) -> Iterator[Ahead | None]:
+def begun_ahead(program: Program, *other: Callable[[], object]) -> Iterator[Ahead | None]:
     """A context in which work for a program's kernel has begun; None if it is small, or with one core."""
     process = None
     if is_large(program) and cores() > 1:
@@ -215,17 +214,17 @@ def begun_ahead(program: Program, functions: Functions) -> Iterator[Ahead | None
         yield None
         return
     with process:
-        yield Ahead(process, functions)
+        yield Ahead(process, other)
 
 
 def _quick_code(source: KernelSource, ahead: Ahead | None) -> bytes:
     code = None
     if ahead is not None:
-        # One process emits code, another compiles it, and this one makes the functions.
+        # One process emits code, another compiles it.
         with suppress(OSError):
             ahead.process.begin_apart(lambda: source.text(ir.Tier.QUICK))
-            ahead.functions.make()
-            source.path()  # takes a while, too
+            for work in (source.path, *ahead.other):
+                work()
             code = ahead.process.code()
     # Without the processes, or if one ended: this one will raise the reason.
     return quick(source.text(ir.Tier.QUICK)) if code is None else code

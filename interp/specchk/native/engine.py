@@ -81,7 +81,7 @@ def search(
     """
     functions = options.functions or Functions.of(program)
     with ExitStack() as stack:
-        ahead = stack.enter_context(begun_ahead(program, functions))
+        ahead = stack.enter_context(begun_ahead(program, functions.make, lambda: options.verify(program)))
         room = options.room or first_room(program, functions)
         options = replace(options, functions=functions, ahead=ahead, room=room)
         place = options.checkpoint

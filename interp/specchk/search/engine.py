@@ -20,7 +20,8 @@ from msgspec import Struct
 
 from specchk.ir.footprint import lists_horizon
 from specchk.ir.ignored import decide_nothing
-from specchk.ir.program import Program
+from specchk.ir.program import Program, Same
+from specchk.ir.verify import verify_passes
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Functions
@@ -58,7 +59,7 @@ class Options(Struct, frozen=True):
     `symmetry`: count states that differ only by renaming once.  `keep_going`: search on after the
     level of the first violation.  `strict`: actions never enabled are violations.  `on_end` is called with
     the engine and its outcome while the states are still there.  `functions`: the program's, where a search
-    before this one made them.
+    before this one made them.  `lowered`: the program before the last pass, if neither is verified yet.
     """
 
     budget: Budget = Budget()
@@ -67,6 +68,12 @@ class Options(Struct, frozen=True):
     strict: bool = False
     on_end: Callable[[Any, Outcome], None] | None = None
     functions: Functions | None = None
+    lowered: Program | None = None
+
+    def verify(self, program: Program) -> None:
+        """Verify the program if it is not verified yet; raises `IllegalProgram`."""
+        if self.lowered is not None:
+            verify_passes(Same(self.lowered), Same(program))
 
 
 class Totals(Struct, frozen=True):
@@ -191,6 +198,7 @@ class Search:
 
     def find_states(self, engine: Engine[F]) -> None:
         """The part of a search that finds and checks states."""
+        self.options.verify(self.program)
         is_done = False
         while not is_done:
             with self._stoppable():

@@ -72,7 +72,7 @@ def command(
     chosen = cluster.applied(keeping.applied(engine.chosen()), resume=keeping.resume)
     chosen = certifying.applied(chosen, parts)
     chosen, exported = exporting.applied(chosen)
-    instance = choice.instance(as_json=outputs.as_json)
+    instance = choice.instance(as_json=outputs.as_json, is_verified=proving.is_requested)
     with rejections(as_json=outputs.as_json):
         exporting.check_program(instance.program)
     shown = outputs.shown(instance)  # before the search: a mistake in one is reported at once
@@ -81,7 +81,7 @@ def command(
         run_symbolic(instance, proving, limits.budget, outputs, shown, engine.workers, certify)
     # A certificate lists states unchanged, and its checker does not support renamings.
     symmetry = not way.no_symmetry and certifying.certificate is None
-    options = Options(limits.budget, symmetry, way.keep_going, way.strict)
+    options = Options(limits.budget, symmetry, way.keep_going, way.strict, lowered=instance.lowered)
     expected = asking.ahead(choice, instance, options, as_json=outputs.as_json)
     outcome = explore(instance.program, options, engine=chosen, quiet=outputs.as_json)
     outcome = clearer.applied(instance, replace(outcome, forecast=expected))
