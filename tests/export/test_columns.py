@@ -178,6 +178,9 @@ WIDE = (
     Set(Record((("key", Option(COLOUR)), ("value", BODY))), Room(4, 16), keyed=True),
     Map(Sort("None", ()), Bool()),
     Seq(Int(0, 0), 5),
+    Option(Record((("a", Map(Bool(), Int(0, 9))), ("b", Map(NODE, Int(0, 9))), ("c", Map(COLOUR, Bool()))))),
+    Seq(Record((("a", Map(Enum("One", ("x",)), Bool())), ("b", Record((("c", COLOUR),))))), 2),
+    Seq(Map(Map(Bool(), COLOUR), Bool()), 2),
 )  # fmt: skip
 
 

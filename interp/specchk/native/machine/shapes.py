@@ -124,7 +124,7 @@ class TableShape(Struct):
 
     leaves: list[ColumnLeaf] = field(default_factory=list)
     level_count: int = 0
-    _levels: dict[tuple[int, int], int] = field(default_factory=dict)
+    _levels: dict[tuple[int, int, int, tuple[int, ...]], int] = field(default_factory=dict)
     _varying: int = 0
 
     def add(self, kind: Type) -> Shape:
@@ -152,7 +152,9 @@ class TableShape(Struct):
         owns = False
         levels = FIXED
         if at.varies != FIXED:
-            key = at.varies, at.present
+            # Beside each other may be maps of different sizes, and the key and the value of a map: as many
+            # parts around a leaf are present then, with other entries.
+            key = at.varies, at.present, at.repetition, at.pattern
             owns = key not in self._levels
             levels = self._levels.setdefault(key, len(self._levels))
             self.level_count = len(self._levels)
