@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from export.exported import exported, program
+from export.exported import exported, of_text, program
 from specchk.cli.sql import MOST_ROWS, command, show
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
@@ -125,4 +125,72 @@ def test_one_form_of_output(place: Path) -> None:
 
 def test_values_as_a_spec_writes_them() -> None:
     """Nested ones, too."""
-    assert show({"a": [1, None, True], "b": {}}) == "{ a: [1, none, true], b: {  } }"
+    assert show({"a": [1, None, True], "b": {}}) == "{ a: [1, none, true], b: {} }"
+
+
+MAPS = """\
+spec maps
+type Pair = (0..1, bool)
+var pairs : map[Pair, 0..3] = {}
+var numbers : map[0..9, bool -> 0..1] = {}
+var names : map[enum_, 0..3] = {}
+type enum_ = enum {key, value}
+var lists : { key: seq[0..1] upto 1, value: seq[0..1] upto 1 } = { key: [], value: [] }
+action fill():
+    require pairs == {}
+    pairs' = { (1, true): 2, (0, true): 1 }
+    numbers' = { 3: { b: 0 for b in bool } }
+    names' = { key: 1, value: 2 }
+    lists' = { key: [1], value: [0] }
+deadlock ok
+"""
+
+
+def test_maps_are_not_mistaken_for_structs(tmp_path: Path) -> None:
+    """Those without pairs, and those whose keys are structs: lists of pairs, or the pairs as in a spec."""
+    exported(of_text(MAPS, tmp_path), "native", tmp_path / "maps")
+    query = [str(tmp_path / "maps"), "select pairs, numbers, names, lists from states order by level"]
+    rows = json.loads(CliRunner().invoke(command, [*query, "--json"]).output)["rows"]
+    assert rows == [
+        [[], [], {}, {"key": [], "value": []}],
+        [
+            [[{"_1": 0, "_2": True}, 1], [{"_1": 1, "_2": True}, 2]], [[3, [[False, 0], [True, 0]]]],
+            {"key": 1, "value": 2}, {"key": [1], "value": [0]},
+        ],
+    ]  # fmt: skip
+    cells = list(csv.reader(io.StringIO(CliRunner().invoke(command, [*query, "--csv"]).output)))[1:]
+    assert [[json.loads(cell) for cell in line] for line in cells] == rows
+    shown = CliRunner().invoke(command, query).output.splitlines()[2:]
+    assert [line.split("  ")[0] for line in shown] == [
+        "{}",
+        "{ { _1: 0, _2: true }: 1, { _1: 1, _2: true }: 2 }",
+    ]
+
+
+WIDE = """\
+spec wide
+var x : 0..100000000000000000000 = 99999999999999999999
+var far : seq[0..10 ** 40] upto 1 = []
+action up():
+    require far == []
+    x' = x + 1
+    far' = [10000000000000000000000000000000000000000]
+deadlock ok
+""".replace("10 ** 40", str(10**40))
+
+
+def test_numbers_beyond_64_bits_are_exported(tmp_path: Path) -> None:
+    """As decimals, which queries compute with, and beyond 38 digits as text; JSON has the numbers."""
+    exported(of_text(WIDE, tmp_path), "reference", tmp_path / "wide")
+    query = [str(tmp_path / "wide"), "select x, x - 1 as y, far from states order by x"]
+    rows = json.loads(CliRunner().invoke(command, [*query, "--json"]).output)["rows"]
+    assert rows == [[10**20 - 1, 10**20 - 2, []], [10**20, 10**20 - 1, [str(10**40)]]]
+    assert CliRunner().invoke(command, query).output.splitlines()[-1].split() == [
+        str(10**20), str(10**20 - 1), f"[{10**40}]",
+    ]  # fmt: skip
+
+
+def test_json_has_no_infinite_numbers(place: Path) -> None:
+    """They are text, since other readers would reject the whole answer."""
+    found = run(place, "select 1e0 / 0, 0e0 / 0, 1.5, 0.5e0", "--json").output
+    assert json.loads(found, parse_constant=pytest.fail)["rows"] == [["inf", "nan", "1.5", 0.5]]

@@ -6,7 +6,9 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from itertools import islice
+from math import isfinite
 from typing import Any
 
 import click
@@ -14,6 +16,7 @@ import click
 from specchk.cli.common import print_json
 from specchk.cli.engines import loaded
 from specchk.cli.output import echo
+from specchk.export.pairs import Pairs
 
 NO_DUCKDB = "`specchk sql` needs duckdb: pip install 'specchk[data]'"
 MOST_ROWS = 1000  # of a table for people; its last line reports that there are more
@@ -80,14 +83,14 @@ def _table(columns: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))
 
 
 def _cell(value: Any, nested: Callable[[Any], str]) -> str:
     """The text of a value in a cell; empty for null."""
     if value is None:
         return ""
-    return nested(value) if isinstance(value, dict | list | tuple | bool) else str(value)
+    return nested(value) if isinstance(value, dict | list | tuple | bool | Pairs) else str(value)
 
 
 def _compact(value: Any) -> str:
@@ -97,12 +100,18 @@ def _compact(value: Any) -> str:
 def _plain(value: Any) -> Any:
     """A value in JSON form; maps with keys other than strings are lists of pairs."""
     match value:
+        case Pairs(items=items, is_named=False):
+            return [[_plain(key), _plain(item)] for key, item in items]
+        case Pairs(items=items):
+            return {key: _plain(item) for key, item in items}
         case dict():
-            if all(isinstance(key, str) for key in value):
-                return {key: _plain(item) for key, item in value.items()}
-            return [[_plain(key), _plain(item)] for key, item in value.items()]
+            return {str(key): _plain(item) for key, item in value.items()}
         case list() | tuple():
             return [_plain(item) for item in value]
+        case Decimal() if value == value.to_integral_value():
+            return int(value)
+        case float() if not isfinite(value):  # no number of JSON
+            return str(value)
         case None | bool() | int() | float() | str():
             return value
     return str(value)
@@ -115,8 +124,10 @@ def show(value: Any) -> str:
             return "none"
         case bool():
             return str(value).lower()
-        case dict():
-            return "{ " + ", ".join(f"{show(key)}: {show(item)}" for key, item in value.items()) + " }"
+        case dict() | Pairs():
+            pairs = value.items() if isinstance(value, dict) else value.items
+            texts = [f"{show(key)}: {show(item)}" for key, item in pairs]
+            return "{ " + ", ".join(texts) + " }" if texts else "{}"
         case list() | tuple():
             return "[" + ", ".join(map(show, value)) + "]"
     return str(value)

@@ -3,7 +3,7 @@
 | type | column |
 |---|---|
 | bool | boolean |
-| int | int32, or int64 where the range needs it |
+| int | int32, or int64, decimal(38) or text where the range needs it |
 | enum, sort | the member's name |
 | T? | T, null for `none`; an option of an option is a struct with the field `some` |
 | record | struct |
@@ -25,7 +25,11 @@ import pyarrow as pa
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.meaning.values import positions
 
-_INT32 = range(-(1 << 31), 1 << 31)
+# The first that contains a range; only the reference engine has numbers beyond 64 bits.
+_NUMBERS = (
+    (range(-(1 << 31), 1 << 31), pa.int32()), (range(-(1 << 63), 1 << 63), pa.int64()),
+    (range(1 - 10**38, 10**38), pa.decimal128(38)),
+)  # fmt: skip
 TAG = "tag"
 
 
@@ -47,7 +51,7 @@ def arrow_type(kind: Type) -> pa.DataType:
         case Bool():
             return pa.bool_()
         case Int():
-            return pa.int32() if kind.low in _INT32 and kind.high in _INT32 else pa.int64()
+            return _number(kind)
         case Enum() | Sort():
             return pa.string()
         case Option():
@@ -66,6 +70,11 @@ def arrow_type(kind: Type) -> pa.DataType:
         case Set() | Seq() | Bag():
             return pa.list_(arrow_type(kind.item))
     assert_never(kind)
+
+
+def _number(kind: Int) -> pa.DataType:
+    fitting = (found for numbers, found in _NUMBERS if kind.low in numbers and kind.high in numbers)
+    return next(fitting, pa.string())
 
 
 def _struct(kind: Record) -> pa.DataType:
@@ -104,7 +113,7 @@ def plain(kind: Type, value: Any) -> Any:
         case Bool():
             return bool(value)
         case Int():
-            return int(value)
+            return str(value) if pa.types.is_string(_number(kind)) else int(value)
         case Enum() | Sort():
             return kind.members[value]
         case Option():

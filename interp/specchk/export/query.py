@@ -6,7 +6,7 @@ Of several exports each has a schema named as its directory, and the tables of t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,9 +17,14 @@ from pyarrow.dataset import dataset
 from specchk.export.arrow import ArrowStorage
 from specchk.export.columns import distinct
 from specchk.export.manifest import Export
+from specchk.export.pairs import Pairs
 from specchk.export.storage import LocalStorage, local_path
 
+Reader = Callable[[Any], Any]
 AT_ONCE = 1024
+_NAMES = ("varchar", "enum")
+# Of a map with such keys DuckDB gives a list of its keys and one of its values, as of a struct.
+_UNHASHABLE = ("array", "list", "map", "struct", "tuple", "union")
 _READS = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 _NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
 _NO_COLUMN = re.compile(r'(?:Referenced column|column named) "([^"]+)"')
@@ -30,7 +35,7 @@ class BadQuery(Exception):
 
 
 class Answer(Struct, frozen=True):
-    """The columns of a result, and its rows, in blocks."""
+    """The columns of a result, and its rows, in blocks; maps are `Pairs`, structs dictionaries."""
 
     columns: list[str]
     rows: Iterator[tuple[Any, ...]]
@@ -43,14 +48,55 @@ def answered(exports: Sequence[Export], text: str) -> Iterator[Answer]:
         schemas = _views(connection, exports)
         try:
             result = connection.execute(_statement(connection, text))
-            yield Answer([str(one[0]) for one in result.description or ()], _rows(result))
+            columns = result.description or []
+            readers = [_reader(one[1]) for one in columns]
+            yield Answer([str(one[0]) for one in columns], _rows(result, readers))
         except duckdb.Error as error:
             raise BadQuery(_reason(str(error), exports, schemas)) from error
 
 
-def _rows(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
+def _rows(result: duckdb.DuckDBPyConnection, readers: Sequence[Reader | None]) -> Iterator[tuple[Any, ...]]:
     while rows := result.fetchmany(AT_ONCE):
-        yield from rows
+        if not any(readers):
+            yield from rows
+            continue
+        for row in rows:
+            pairs = zip(row, readers, strict=True)
+            yield tuple([value if read is None else read(value) for value, read in pairs])
+
+
+def _reader(kind: Any) -> Reader | None:
+    """The function that makes the maps in a value of a type `Pairs`; None if there are none in it."""
+    match kind.id:
+        case "map":
+            return _map_reader(*[part for _, part in kind.children])
+        case "list" | "array":
+            item = _reader(kind.children[0][1])
+            return None if item is None else lambda some: some and [item(value) for value in some]
+        case "struct":
+            parts = {name: read for name, part in kind.children if (read := _reader(part)) is not None}
+            return _struct_reader(parts) if parts else None
+    return None
+
+
+def _struct_reader(parts: dict[str, Reader]) -> Reader:
+    return lambda fields: fields and fields | {name: read(fields[name]) for name, read in parts.items()}
+
+
+def _map_reader(key: Any, item: Any) -> Reader:
+    readers, is_named = (_reader(key), _reader(item)), key.id in _NAMES
+
+    def read(found: dict[Any, Any] | None) -> Pairs | None:
+        if found is None:
+            return None
+        is_split = key.id in _UNHASHABLE and list(found) == ["key", "value"]
+        columns = found.values() if is_split else (found.keys(), found.values())
+        some = [
+            values if own is None else map(own, values) for own, values in zip(readers, columns, strict=True)
+        ]
+        return Pairs(tuple(zip(*some, strict=True)), is_named)
+
+    return read
 
 
 def _views(connection: duckdb.DuckDBPyConnection, exports: Sequence[Export]) -> list[str]:
