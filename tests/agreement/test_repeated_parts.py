@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from agreement.gathered_specs import gathered_spec
 from agreement.recursive_specs import random_recursive_spec
 from agreement.sparse_specs import random_sparse_spec
 from laws.operators import SPAN
-from specchk.codegen.ir import Tier
+from specchk.codegen.ir import Function, IRModule, Tier
 from specchk.ir import nodes
 from specchk.ir.ops import Op
 from specchk.ir.program import Program, Property
@@ -23,9 +24,11 @@ from specchk.ir.types import BOOL, Int, Set, Type
 from specchk.lang.text.source import Span
 from specchk.native.compiler import KernelSource
 from specchk.native.engine import LONG
-from specchk.native.machine.layout import layout_of
+from specchk.native.machine.layout import StateLayout, layout_of
 from specchk.native.values import repeated
+from specchk.native.values.expressions import ExpressionEmitter
 from specchk.native.values.repeated import PartFunction, RepeatedParts, renaming
+from specchk.native.values.totality import ExpressionFacts
 
 SHIFT = 3  # from the names of a part to those of its copy
 
@@ -183,3 +186,14 @@ def below(bound: nodes.Local, *sides: nodes.Expr) -> nodes.Expr:
 )
 def test_only_names_may_differ(other: nodes.Expr, names: dict[int, int] | None) -> None:
     assert renaming(below(name(1), name(1), name(2)), other) == names
+
+
+@pytest.mark.parametrize(("kind", "is_found"), [(SMALL, True), (WIDE, False)])
+def test_a_function_is_called_with_values_of_its_types_only(kind: Type, is_found: bool) -> None:
+    """The types of bound values, which their names in the expression need not have."""
+    part, other = below(name(1), name(1), name(2)), below(name(5), name(5), name(7))
+    parts = RepeatedParts(IRModule(Tier.QUICK), StateLayout((), 1), ExpressionFacts(), [part])
+    known = PartFunction(part, (2,), (SMALL,), cast(Function, None), may_fail=False)
+    parts._known[id(other.span), type(other)] = [known]
+    emitter = cast(ExpressionEmitter, SimpleNamespace(locals={7: (3, kind)}))
+    assert parts._found((id(other.span), type(other)), emitter, other) == ((known, [3]) if is_found else None)
