@@ -3,6 +3,8 @@
 By types alone, so numbers may be above a horizon: the symbolic engine has no horizons, and `universe` does
 not list such values.
 
+Also the other way: values as expressions for a spec, whose imported names are qualified.
+
 Not here: values in JSON and ITF (`report.read`), and expressions of the language (`Instance.expression`).
 """
 
@@ -11,10 +13,41 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from specchk.ir.nodes import Value
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
+from specchk.meaning.values import show
 
 _TOKEN = re.compile(r"-?\w+|[^\w\s]")
+
+
+def expression_of(value: Value, kind: Type) -> str:
+    """A value as an expression of a spec: as `show` has it, but names that are imported are qualified."""
+    return show(value, _qualified(kind))
+
+
+def _qualified(kind: Type) -> Type:
+    """The type with names of members and variants as a spec writes them that imports the type."""
+    match kind:
+        case Enum():
+            return Enum(kind.name, tuple([_beside(kind.name, member) for member in kind.members]))
+        case Option() | Seq() | Bag() | Set():
+            return replace(kind, item=_qualified(kind.item))
+        case Map():
+            return Map(_qualified(kind.key), _qualified(kind.value))
+        case Record():
+            return Record(tuple([(name, _qualified(part)) for name, part in kind.fields]))
+        case Union():
+            variants = [(_beside(kind.name, name), _qualified(record)) for name, record in kind.variants]
+            return Union(kind.name, tuple(variants))  # type: ignore[arg-type]
+    return kind
+
+
+def _beside(type_name: str, name: str) -> str:
+    """A name that is declared with a type."""
+    home, dot, _ = type_name.rpartition(".")
+    return f"{home}{dot}{name}"
 
 
 def value_of(text: str, kind: Type) -> Value:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from specchk.explore.view import Viewer
 from specchk.explore.walk import DEADLOCK, Position, Walker
+from specchk.explore.written import expression_of, value_of
 from specchk.ir.program import Program
+from specchk.ir.types import Map, Record, Type
 from specchk.meaning.explain import Blame
-from specchk.meaning.values import State, show
+from specchk.meaning.values import State, positions, show
 from specchk.report.diff import changes, parts
 from specchk.report.draw import lanes
 from specchk.report.draw.picture import picture
@@ -84,18 +87,44 @@ def scenario(walker: Walker, trace: Trace) -> str:
     for step in trace.steps:
         # Several outcomes of one step: a scenario needs a `where` that picks this one.
         twins = {twin.state for twin in walker.enabled(before) if str(twin) == str(step)} - {step.state}
-        lines.append(f"    {step}" + (f" where {_pin(walker, step.state, twins)}" if twins else ""))
+        where = f" where {_pin(walker, step.state, twins)}" if twins else ""
+        lines.append(f"    {_call(walker.program, step)}{where}")
         before = step.state
     return "\n".join(lines) + "\n"
+
+
+def _call(program: Program, step: Step) -> str:
+    action = next(action for action in program.actions if action.name == step.action)
+    kinds = [param.type for param in action.params]
+    args = [expression_of(value_of(arg, kind), kind) for arg, kind in zip(step.args, kinds, strict=True)]
+    return f"{step.action}({', '.join(args)})"
 
 
 def _pin(walker: Walker, state: State, twins: set[State]) -> str:
     """The conditions that distinguish a state from the others to which the same step may lead."""
     conditions = [
-        f"{variable.name} == {show(value, variable.type)}"
+        condition
         for slot, (variable, value) in enumerate(zip(walker.program.variables, state, strict=True))
-        # Only the variables that distinguish this outcome from others: a `where` with all of them would
-        # break with any change.
-        if any(twin[slot] != value for twin in twins)
+        for condition in _places(variable.name, variable.type, value, [twin[slot] for twin in twins])
     ]
     return " and ".join(conditions)
+
+
+def _places(place: str, kind: Type, value: Any, others: list[Any]) -> Iterator[str]:
+    """The equations of the places in a value that distinguish it from others.
+
+    Only these: a `where` with all of them would break with any change.  A map is no whole, since a literal of
+    it has keys that are names or numbers.
+    """
+    if all(other == value for other in others):
+        return
+    match kind:
+        case Map():
+            for at, key in enumerate(positions(kind.key)):
+                part = f"{place}[{expression_of(key, kind.key)}]"
+                yield from _places(part, kind.value, value[at], [other[at] for other in others])
+        case Record(is_tuple=False):
+            for at, (name, part_kind) in enumerate(kind.fields):
+                yield from _places(f"{place}.{name}", part_kind, value[at], [other[at] for other in others])
+        case _:
+            yield f"{place} == {expression_of(value, kind)}"
