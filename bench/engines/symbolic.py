@@ -27,7 +27,7 @@ from specchk.search.engine import Search, explore
 from specchk.search.verdict import Violated, name_of
 from specchk.symbolic.joins.engine import JOIN_AFTER, JoinOptions
 from specchk.symbolic.joins.engine import search as joined
-from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions, search
+from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions
 from specchk.symbolic.zones.expand import COMPILE_AFTER
 from specchk.symbolic.zones.zones import Shapes
 
@@ -36,6 +36,7 @@ sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "symbolic")]
 
 import sums  # noqa: E402
 from zoned import program_of  # noqa: E402
+from zoned import search_zones as search  # noqa: E402
 
 SPECS = ROOT / "spec"
 Case = tuple[str, str | None, dict[str, str]]

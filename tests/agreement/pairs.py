@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from zoned import search_zones as zones
+
 from agreement.both import in_time, program_of
 from agreement.every_engine import DEPTH, LIMIT, QUERY_SECONDS, UNROLLED, ZONES, OnSpark
 from agreement.metamorphic import Relation, Said, broken
@@ -16,7 +18,6 @@ from specchk.search.verdict import Outcome
 from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.induction.encode.scope import Unencodable
 from specchk.symbolic.zones.engine import ZoneOptions
-from specchk.symbolic.zones.engine import search as zones
 
 ENGINES = ("reference", "native", "symbolic", "depth", "spark")
 

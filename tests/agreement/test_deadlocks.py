@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from zoned import search_zones as search
 
 from agreement.both import program_of
 from specchk.ir.program import Program
@@ -13,7 +14,7 @@ from specchk.search import reference
 from specchk.search.engine import Options
 from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated
 from specchk.symbolic.induction.bmc import bounded
-from specchk.symbolic.zones.engine import ZoneOptions, search
+from specchk.symbolic.zones.engine import ZoneOptions
 
 HEAD = """spec open_choices
 const MaxOffset : int

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from zoned import search_zones as zones
 
 from agreement.both import differences, program_of
 from specchk.compile.calls import MAX_FOLDED
@@ -19,7 +20,6 @@ from specchk.search.engine import Options
 from specchk.search.reference import search
 from specchk.search.verdict import Holds, HoldsWithin, Violated
 from specchk.symbolic.zones.engine import ZoneOptions
-from specchk.symbolic.zones.engine import search as zones
 
 VALUES = """\
 spec values

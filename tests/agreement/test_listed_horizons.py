@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from zoned import search_zones as search
 
 from agreement.both import program_of
 from specchk.ir.program import Program
@@ -14,7 +15,7 @@ from specchk.search import reference
 from specchk.search.verdict import HoldsWithin, Inconclusive, Violated
 from specchk.symbolic.induction.encode.scope import Unencodable
 from specchk.symbolic.induction.prove import ProofOptions, prove
-from specchk.symbolic.zones.engine import ZoneOptions, search
+from specchk.symbolic.zones.engine import ZoneOptions
 
 HEAD = """spec listed
 const MaxOffset : int

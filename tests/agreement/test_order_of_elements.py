@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from zoned import search_zones
 
 from agreement.both import program_of
 from specchk.ir.program import Program
@@ -55,7 +56,7 @@ def native_search(program: Program, **way: bool) -> Outcome:
 
 def zone_search(program: Program, **way: bool) -> Outcome:
     """The outcome of the symbolic engine."""
-    return zones.search(program, zones.ZoneOptions(workers=1, **way))  # type: ignore[arg-type]
+    return search_zones(program, zones.ZoneOptions(workers=1, **way))  # type: ignore[arg-type]
 
 
 ENGINES = {"reference": reference_search, "native": native_search, "zones": zone_search}
@@ -69,7 +70,7 @@ def test_a_fault_behind_the_item_that_decides_is_found(guard: str, prop: str, tm
     for outcome in (
         reference.search(program, Options()),
         native.search(program, native.NativeOptions(workers=1)),
-        zones.search(program, zones.ZoneOptions(workers=1)),
+        search_zones(program, zones.ZoneOptions(workers=1)),
     ):
         assert isinstance(outcome.verdict, Violated), outcome.statistics.engine
         assert [v.kind for v in outcome.verdict.violations] == ["undefined"]

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
+from zoned import search_zones
 
 from agreement import test_planted_sparse_bugs as sparse_bugs
 from agreement.both import differences, program_of
@@ -322,5 +323,5 @@ def test_only_maps_are_listed_and_open_values(tmp_path: Path) -> None:
     assert program is not None
     assert reference.search(program, Options()).statistics.distinct == 18
     assert not differences(program, keep_going=True)
-    assert isinstance(zones.search(program, zones.ZoneOptions()).verdict, Holds)
+    assert isinstance(search_zones(program, zones.ZoneOptions()).verdict, Holds)
     assert prove(program, ProofOptions()).verdict == Holds()

@@ -7,6 +7,7 @@ from random import Random
 
 import pyarrow as pa
 import pytest
+from zoned import search_zones
 
 from agreement.both import differences, program_of
 from agreement.random_specs import spec_with_maps
@@ -23,7 +24,6 @@ from specchk.search.budget import Budget
 from specchk.search.engine import Options
 from specchk.search.verdict import Holds
 from specchk.symbolic.induction.prove import ProofOptions, prove
-from specchk.symbolic.zones import engine as zones
 
 CLAIMS = """\
 spec claims
@@ -150,11 +150,11 @@ def test_open_offsets_in_tuples(tmp_path: Path) -> None:
     """The symbolic engine supports tuples of offsets without a horizon, and induction proves valid claims."""
     program = program_of(SYMBOLIC, tmp_path)
     assert program is not None
-    assert isinstance(zones.search(program).verdict, Holds)
+    assert isinstance(search_zones(program).verdict, Holds)
     assert prove(program, ProofOptions()).proved == ("behind",)
     wrong = program_of(SYMBOLIC.replace("b <= a)", "b <= 2)"), tmp_path)
     assert wrong is not None
-    assert not isinstance(zones.search(wrong).verdict, Holds)
+    assert not isinstance(search_zones(wrong).verdict, Holds)
 
 
 @pytest.mark.parametrize("seed", range(8))

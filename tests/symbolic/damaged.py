@@ -18,6 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 from sums import SPECS, spec
 from zoned import program_of
+from zoned import search_zones as search
 
 from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
@@ -30,7 +31,7 @@ from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
 from specchk.symbolic.certificates.format import CertifiedPart, Constraint
 from specchk.symbolic.replay import Replay, raised_to
-from specchk.symbolic.zones.engine import ZoneOptions, search
+from specchk.symbolic.zones.engine import ZoneOptions
 
 MOST = 5  # the greatest offset that the oracle tries
 Regions = dict[tuple[Any, ...], list[Sequence[Constraint]]]

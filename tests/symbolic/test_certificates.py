@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 from sums import SPECS, spec
-from zoned import program_of
+from zoned import program_of, search_zones
 
 from laws.sources import ROOT
 from specchk.cli.commands.recheck import command as recheck
@@ -32,7 +32,7 @@ from specchk.symbolic.certificates.format import (
 from specchk.symbolic.certificates.states import CertifiedStates
 from specchk.symbolic.differences.obligations import DifferenceDecider
 from specchk.symbolic.zones.certify import written
-from specchk.symbolic.zones.engine import ZoneOptions, search
+from specchk.symbolic.zones.engine import ZoneOptions
 
 FETCH = str(ROOT / "spec" / "two_round_fetch.spec")
 PROOF = str(ROOT / "spec" / "two_round_fetch_proof.spec")
@@ -62,7 +62,7 @@ invariant ordered: forall i in 0..1: i < len(log) implies log[i] < a
 def fixpoint(program: Program) -> list[CertifiedPart]:
     """The parts of a search that holds."""
     parts: list[CertifiedPart] = []
-    outcome = search(program, ZoneOptions(symmetry=False, workers=1, on_fixpoint=parts.extend))
+    outcome = search_zones(program, ZoneOptions(symmetry=False, workers=1, on_fixpoint=parts.extend))
     assert isinstance(outcome.verdict, Holds)
     assert parts
     return parts

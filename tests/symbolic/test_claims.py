@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_hulls import ORDERED, SHARED, spec_of
 from zoned import program_of
+from zoned import search_zones as exact
 
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import SpecError
@@ -19,7 +20,6 @@ from specchk.symbolic.joins import search as joins_search
 from specchk.symbolic.joins.claims import ClaimOptions, proved
 from specchk.symbolic.legality import check
 from specchk.symbolic.zones.engine import ZoneOptions
-from specchk.symbolic.zones.engine import search as exact
 
 FEW = ClaimOptions(most=300, workers=1)
 # With an invariant that no split of hulls is needed for.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from zoned import program_of, zone_engine
+from zoned import search_zones as search
 
 from specchk.meaning.initial import initial_states
 from specchk.search.budget import Budget
@@ -12,7 +13,7 @@ from specchk.search.symmetry import Symmetry
 from specchk.search.verdict import Inconclusive, Violated
 from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.zones.concrete import Concretiser, Goal, Taken
-from specchk.symbolic.zones.engine import ZoneOptions, search
+from specchk.symbolic.zones.engine import ZoneOptions
 from specchk.symbolic.zones.zones import Shapes
 
 TWINS = """\

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from zoned import search_zones as search
 
 from agreement.both import program_of
 from specchk.ir.program import Program
@@ -17,7 +18,7 @@ from specchk.symbolic.confirmation import confirm
 from specchk.symbolic.induction.bmc import Unrolling, bounded
 from specchk.symbolic.induction.induct import Induction
 from specchk.symbolic.induction.prove import ProofOptions, prove
-from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions, search
+from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions
 
 SPEC = """spec ends
 var end : nat upto 5 = 0

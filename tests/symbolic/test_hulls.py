@@ -13,6 +13,7 @@ from linear_specs import linear_spec
 from offset_specs import offset_spec
 from test_covering import BOUNDS, lies_within, zone_of
 from zoned import program_of
+from zoned import search_zones as exact
 
 from specchk.lang.text.diagnostics import SpecError
 from specchk.meaning.paths import FREE
@@ -29,7 +30,6 @@ from specchk.symbolic.joins.hulls import Hull, HullPart, HullTable, joined, side
 from specchk.symbolic.joins.search import JoinState
 from specchk.symbolic.legality import check as check_legality
 from specchk.symbolic.zones.engine import ZoneOptions
-from specchk.symbolic.zones.engine import search as exact
 from specchk.symbolic.zones.zones import Reach, Zone
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

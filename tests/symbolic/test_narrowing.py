@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from linear_specs import linear_spec
 from offset_specs import offset_spec
 from zoned import program_of
+from zoned import search_zones as exact
 
 from specchk.lang.text.diagnostics import SpecError
 from specchk.search.budget import Budget
@@ -22,7 +23,6 @@ from specchk.symbolic.joins.engine import JoinOptions, search
 from specchk.symbolic.joins.search import HullSearch, JoinState
 from specchk.symbolic.legality import check as check_legality
 from specchk.symbolic.zones.engine import ZoneOptions
-from specchk.symbolic.zones.engine import search as exact
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 BUDGET = Budget(max_states=120)

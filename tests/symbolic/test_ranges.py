@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from zoned import search_zones as search
 
 from agreement.both import program_of
 from specchk.ir.program import Program
@@ -15,7 +16,7 @@ from specchk.search.engine import Options
 from specchk.search.verdict import Outcome, Violated
 from specchk.symbolic.induction.bmc import bounded
 from specchk.symbolic.induction.prove import ProofOptions, prove
-from specchk.symbolic.zones.engine import ZoneOptions, search
+from specchk.symbolic.zones.engine import ZoneOptions
 
 COUNTED = """spec counted
 type Offset = nat upto {most}

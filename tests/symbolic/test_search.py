@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from offset_specs import offset_spec
 from zoned import contradictions, differences, program_of, said, zone_engine
+from zoned import search_zones as search
 
 from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
@@ -21,7 +22,7 @@ from specchk.search.engine import explore
 from specchk.search.verdict import Holds, Inconclusive, Violated
 from specchk.symbolic.recording import trees
 from specchk.symbolic.zones import covering, precision, zones
-from specchk.symbolic.zones.engine import ZoneOptions, search
+from specchk.symbolic.zones.engine import ZoneOptions
 from specchk.symbolic.zones.zones import Reach
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from linear_specs import linear_spec
 from sums import APART, BROKEN, SPECS, THRESHOLDS, spec
 from zoned import contradictions, differences, program_of, said, zone_engine
+from zoned import search_zones as search
 
 from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import check
@@ -23,7 +24,7 @@ from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
 from specchk.symbolic.joins.engine import JoinOptions
 from specchk.symbolic.joins.engine import search as joined
 from specchk.symbolic.recording import solver
-from specchk.symbolic.zones.engine import FIRST_REACH, ZoneOptions, search
+from specchk.symbolic.zones.engine import FIRST_REACH, ZoneOptions
 
 REPLICATION = Path(__file__).parents[2] / "spec" / "replication.spec"
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from zoned import search_zones as search
 
 from agreement.both import program_of
 from specchk.search import reference
 from specchk.search.engine import Options
 from specchk.search.verdict import Violated
-from specchk.symbolic.zones.engine import ZoneOptions, search
+from specchk.symbolic.zones.engine import ZoneOptions
 
 SPEC = """spec undefined
 type Offset = nat upto 9

@@ -19,6 +19,7 @@ from specchk.search.budget import Budget
 from specchk.search.engine import Options, Search, explore
 from specchk.search.reference import ReferenceEngine
 from specchk.search.verdict import Inconclusive, Outcome, Violated, Violation
+from specchk.symbolic import legality
 from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions
 from specchk.symbolic.zones.zones import Shapes, Zone
 
@@ -52,6 +53,17 @@ def solutions(zone: Zone, horizon: int) -> list[tuple[int, ...]]:
 def zone_engine(program: Program, options: ZoneOptions) -> ZoneEngine:
     """An engine whose zones can be looked at."""
     return ZoneEngine(Search(program, options), options)
+
+
+def search_zones(program: Program, options: ZoneOptions = ZoneOptions()) -> Outcome:
+    """The exact search alone, without hulls beside it."""
+    if not options.horizons:
+        legality.check(program)
+    engine = zone_engine(program, options)
+    try:
+        return explore(engine)
+    finally:
+        engine.workers.close()
 
 
 def leaves_open(program: Program, violation: Violation) -> bool:

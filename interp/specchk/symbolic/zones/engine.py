@@ -29,12 +29,12 @@ from specchk.meaning.paths import NotSymbolic
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.values import State
 from specchk.processes import cores
-from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, explore
+from specchk.search.engine import Engine, Options, Search, Totals
 from specchk.search.findings import Findings
-from specchk.search.verdict import Inconclusive, Outcome, Symbolic, Trace, Violation
+from specchk.search.verdict import Inconclusive, Symbolic, Trace, Violation
 from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.confirmation import confirm
-from specchk.symbolic.legality import check, orders_offsets
+from specchk.symbolic.legality import orders_offsets
 from specchk.symbolic.recording.solver import LinearSolver
 from specchk.symbolic.replay import Replay
 from specchk.symbolic.workers import Workers
@@ -76,22 +76,6 @@ class _Spurious(Exception):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name
-
-
-def search(
-    program: Program, options: ZoneOptions = ZoneOptions(), on_progress: OnProgress | None = None
-) -> Outcome:
-    """Search a program for all values of its offsets, and answer all of its properties.
-
-    `SpecError` if only an engine that enumerates can do what the program does with offsets.
-    """
-    if not options.horizons:
-        check(program)
-    engine = ZoneEngine(Search(program, options, on_progress), options)
-    try:
-        return explore(engine)
-    finally:
-        engine.workers.close()
 
 
 @dataclass(slots=True)
