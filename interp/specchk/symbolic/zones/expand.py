@@ -66,13 +66,8 @@ class Counts(Struct):
     def add(self, other: Counts) -> None:
         """Add other counts."""
         self.coverage = [a + b for a, b in zip(self.coverage, other.coverage, strict=True)]
-        self.generated += other.generated
-        self.covered += other.covered
-        self.forks += other.forks
-        self.known += other.known
-        self.cuts += other.cuts
-        self.checks += other.checks
-        self.pruned += other.pruned
+        for name in self.__struct_fields__[1:]:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class Expansion(Struct):
