@@ -1,7 +1,7 @@
-"""LLVM in a process of its own, for code that is compiled while this process does something else.
+"""LLVM in a process of its own, which compiles code while this process does other work.
 
-A thread would not do: between its calls of LLVM it needs Python, with which this process is busy, and it
-cannot be stopped.  For the same reason another process can make the IR, forked from this one.
+A thread would not suffice: between its calls of LLVM it needs the interpreter, which this process keeps busy,
+and it cannot be stopped.  For the same reason another process can make the IR, forked from this one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import IO, Self, cast
 
 from specchk.processes import can_fork, exit_code, forked
 
-_FOLDER = Path(__file__).parents[3]  # from which specchk is imported, or its archive
+_FOLDER = Path(__file__).parents[3]  # the folder or archive from which specchk is imported
 # The whole program of the process: IR on its standard input, object code on its standard output.  It ends at
 # once: to free its objects, Python takes a third of the time of compiling.
 _PROGRAM = (
@@ -30,7 +30,7 @@ _PROGRAM = (
 class CompilingProcess:
     """A process that compiles one module: `how` is the name of a function of `codegen.objects`.
 
-    It loads LLVM at once, and waits for the text.  Raises `OSError` if the system refuses a process.
+    It loads LLVM at once, and waits for the text.  Raises `OSError` if no process can be started.
     """
 
     def __init__(self, how: str) -> None:
@@ -41,16 +41,16 @@ class CompilingProcess:
         self._maker: int | None = None  # of the text, a process of its own
 
     def begin(self, text: str) -> None:
-        """Give it LLVM IR to compile."""
+        """Send it LLVM IR to compile."""
         pipe = cast("IO[bytes]", self._process.stdin)
         try:
-            with suppress(BrokenPipeError):  # of a process that has ended, `code` is None
+            with suppress(BrokenPipeError):  # the process has ended: `code` returns None
                 pipe.write(text.encode())
         finally:
             _close(pipe)
 
     def begin_apart(self, text: Callable[[], str]) -> None:
-        """Give it LLVM IR that another process makes, forked from this one; this one if it has threads."""
+        """Send it LLVM IR made by another process, forked from this one, or by this one if it has threads."""
         if not can_fork():
             self.begin(text())
             return
@@ -58,7 +58,7 @@ class CompilingProcess:
         _close(cast("IO[bytes]", self._process.stdin))
 
     def code(self) -> bytes | None:
-        """The object code, once it is complete; None if a process ended without."""
+        """The object code, once it is complete; None if a process failed."""
         code = cast("IO[bytes]", self._process.stdout).read()
         # Text that is cut short between two functions is valid, too.
         is_whole = self._end_of_maker() == 0
@@ -88,6 +88,6 @@ class CompilingProcess:
 
 def _close(pipe: IO[bytes]) -> None:
     """Close a pipe whose reader may have ended."""
-    # An error here would replace the exception with which a block ends, such as `KeyboardInterrupt`.
+    # An error here would replace the exception that ends a `with` block, such as `KeyboardInterrupt`.
     with suppress(BrokenPipeError):
         pipe.close()

@@ -1,11 +1,11 @@
-"""Parts that a program repeats, each emitted once, as a function of the kernel.
+"""Repeated parts of a program, each emitted once, as a function of the kernel.
 
-Definitions are inlined, so the properties of a large spec are several times as large as its text.  Where
-code has to be available soon, and need not be fast (`Tier.QUICK`), a part that occurs again becomes a call,
-with the values of the names that the part does not bind itself.  Copies are found by their place in the
-source, and then compared: a constant or a simplification may have made one of them different.
+Definitions are inlined, so the properties of a large spec are several times as long as its text.  If code
+must be available soon, and need not be fast (`Tier.QUICK`), a repeated part becomes a call, whose arguments
+are the values of its free names.  Copies are identified by their place in the source, and then compared:
+constants and simplification may have made them different.
 
-Not here: optimised code, of which LLVM makes more where each copy has its own.
+Not here: optimised code, in which LLVM simplifies each copy further where it stands alone.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from specchk.native.values.codes import register
 from specchk.native.values.expressions import ExpressionEmitter
 from specchk.native.values.totality import ExpressionFacts
 
-LEAST = 20  # the cost of a part that is worth a function of its own
-MOST_VARIANTS = 4  # of the part at one place; all further ones are emitted where they occur
-UNDEFINED, BEYOND = 1, 2  # why a part has no value
+LEAST = 20  # cost of a part below which it has no function of its own
+MOST_VARIANTS = 4  # of the part at one place; further ones are emitted in place
+UNDEFINED, BEYOND = 1, 2  # reasons why a part has no value
 
 Place = tuple[int, type]  # the identity of a span, and the class of the node
 
 
 class PartFunction(Struct, frozen=True):
-    """A part that is a function: of the names that it does not bind, with the types of their values."""
+    """The function of a part; its arguments are the values of the free names, which have these types."""
 
     part: nodes.Expr
     names: tuple[int, ...]
@@ -48,7 +48,7 @@ class PartFunction(Struct, frozen=True):
 
 
 class Surroundings(Struct, frozen=True):
-    """The arguments of every function: states, and where coverage and a lack of room are counted."""
+    """The arguments of every function: the states, and the addresses of coverage counts and overflow."""
 
     states: tuple[ir.Value, ...]
     counts: ir.Value
@@ -56,26 +56,26 @@ class Surroundings(Struct, frozen=True):
 
 
 class RepeatedParts:
-    """The functions for the parts of some expressions, with which one function of a kernel is built."""
+    """The functions of repeated parts of some expressions, for one function of a kernel."""
 
     def __init__(
         self, module: ir.IRModule, layout: StateLayout, facts: ExpressionFacts, roots: Iterable[nodes.Expr]
     ) -> None:
         self._module, self._layout, self._facts = module, layout, facts
-        self._roots = tuple(roots)  # kept, so that no other object gets the identity of one of their spans
+        self._roots = tuple(roots)  # referenced, so that the identities of their spans are not reused
         self._times = Counter(
             (id(part.span), part.__class__) for root in self._roots for part in inside(root)
         )
         self._known: dict[Place, list[PartFunction]] = {}
 
     def serve(self, emitter: ExpressionEmitter, around: Surroundings, times: int = 1) -> None:
-        """Make an emitter call functions for what occurs more than `times`, as often as its own code does."""
+        """Let an emitter call functions for parts that occur more often than its own code, `times`."""
         emitter.called = lambda expr: self._value(emitter, expr, around, times)
 
     def _value(
         self, emitter: ExpressionEmitter, expr: nodes.Expr, around: Surroundings, times: int
     ) -> Val | None:
-        """The value of a part by a call; None where it is better emitted in place."""
+        """The value of a part by a call; None if it is better emitted in place."""
         place = id(expr.span), expr.__class__
         # Unrolled loops emit a part once for each item.
         here = self._times[place] * emitter.domains.copies
@@ -104,7 +104,7 @@ class RepeatedParts:
         """A new function, and its arguments here."""
         variants = self._known.setdefault(place, [])
         if len(variants) == MOST_VARIANTS:
-            # Copies seem to be different, and to compare them further may take longer than their code.
+            # The copies differ: comparing further ones may take longer than emitting them.
             self._times[place] = 0
             return None
         if self._facts.cost(expr) < LEAST:
@@ -112,7 +112,7 @@ class RepeatedParts:
         names = _free(expr)
         given = [emitter.locals[name] for name in names]
         types = tuple(kind for _, kind in given)
-        # Wider values are several words each, which LLVM takes apart for every call.
+        # Wider values have several words, which LLVM would split at every call.
         if any(register(kind).width > WORD for kind in (expr.type, *types)):
             return None
         variants.append(self._function(expr, dict(zip(names, types, strict=True)), len(around.states), times))
@@ -134,9 +134,9 @@ class RepeatedParts:
         return value
 
     def _function(self, expr: nodes.Expr, names: Mapping[int, Type], states: int, times: int) -> PartFunction:
-        """A part as a function: of its surroundings, its names, and the place for the reason of a fault."""
+        """A part's function; its last argument is the address for the reason why there is no value."""
         shape, heads = register(expr.type), [PTR] * (states + 2)
-        # Parts are named when they are begun, and each begins those that it calls.
+        # Numbered as they are begun: a function is begun before those that it calls.
         name = f"part{len(self._module.globals)}"
         asm = Asm.of(self._module, name, [*heads, *map(register, names.values()), PTR], shape)
         *args, fault = asm.function.args
@@ -158,7 +158,7 @@ class RepeatedParts:
         return PartFunction(expr, tuple(names), tuple(names.values()), asm.function, may_fail)
 
     def _words(self, asm: Asm, around: Surroundings, expr: nodes.Expr) -> tuple[list[Val], list[Val]]:
-        """The words of the states before and after, loaded where the expression reads them, else 0."""
+        """The words of the states before and after: loaded if the expression reads them, else 0."""
         read: set[tuple[bool, int]] = set()
         for part in inside(expr):
             if isinstance(part, nodes.Var) and (place := self._layout.places[part.slot]).width:
@@ -203,7 +203,7 @@ def _alike(a: Any, b: Any, there: dict[int, int], back: dict[int, int]) -> bool:
     if len(left) != len(right):
         return False
     for x, y in zip(left, right, strict=True):
-        # Most fields are types, operators and numbers, and a call for each takes longer than to compare it.
+        # Most fields are types, operators and numbers: comparing one takes less time than a call.
         if x.__class__ in _FIELDS or x.__class__ is nodes.Local:
             if not _alike(x, y, there, back):
                 return False
@@ -216,7 +216,7 @@ def _itself(items: tuple[Any, ...]) -> tuple[Any, ...]:
     return items
 
 
-# Of what may contain names.  Other nodes, types and operators are equal or not.
+# The compared fields of whatever may contain names; everything else is compared as a whole.
 _FIELDS: Mapping[type, Callable[[Any], tuple[Any, ...]]] = MappingProxyType({
     tuple: _itself,
     **{
