@@ -16,7 +16,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar, cast
 
-from specchk.processes import end_with, interrupts_blocked
+from specchk.processes import end_with, interrupts_blocked, safe_paths
 
 R = TypeVar("R")
 
@@ -72,13 +72,14 @@ class _Helper:
         self.pipe, theirs = context.Pipe()
         about = theirs, os.getpid(), sys.getrecursionlimit()
         self._process = context.Process(target=_help, args=about, daemon=True)
-        # Ctrl-C reaches all processes of a terminal.  It is this process that ends the others, and it may
-        # come before they can ignore it; blocked signals stay blocked in a new process.
-        # Python's tracker of resources is begun by the first process otherwise, and unblocks them.
-        resource_tracker.ensure_running()
         try:
-            with interrupts_blocked():
-                self._process.start()
+            with safe_paths():
+                # Ctrl-C reaches all processes of a terminal.  It is this process that ends the others, and it
+                # may come before they can ignore it; blocked signals stay blocked in a new process.
+                # Python's tracker of resources is begun by the first process otherwise, and unblocks them.
+                resource_tracker.ensure_running()
+                with interrupts_blocked():
+                    self._process.start()
         finally:
             theirs.close()
 

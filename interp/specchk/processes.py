@@ -15,12 +15,30 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
+SAFE_PATH = "PYTHONSAFEPATH"  # as the option -P
 
 
 def cores() -> int:
     """The number of processes or threads that can run in parallel: the cores available to this process."""
     # A container or `taskset` may have fewer than the machine; not every system has the call.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def safe_paths() -> Iterator[None]:
+    """A context in which a new Python does not import from the current directory.
+
+    Given a program as text (`-c`), it would: there may be files named `signal.py` or `threading.py`.
+    """
+    before = os.environ.get(SAFE_PATH)
+    os.environ[SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SAFE_PATH]
+        else:
+            os.environ[SAFE_PATH] = before
 
 
 @contextmanager

@@ -118,6 +118,17 @@ def test_ctrl_c_does_not_end_a_process() -> None:
     assert list(results_of(interrupted, [(1,), (2,)], 2, ahead=2)) == [1, 2]
 
 
+def test_files_of_the_current_directory_are_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new process would find them before Python's own modules of the same name, and end."""
+    (tmp_path / "signal.py").write_text("raise SystemExit('this file has nothing to do with specchk')")
+    monkeypatch.chdir(tmp_path)
+    before = dict(os.environ)
+    assert len(set(results_of(own, [(1,)], 1, ahead=0))) == 1
+    assert before == dict(os.environ)
+
+
 def test_a_process_may_recur_as_deeply(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trees of specs are deeper than Python's limit."""
     before = sys.getrecursionlimit()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from signal import SIGKILL
 from threading import Event, Thread
 from typing import Any
@@ -21,6 +22,7 @@ from specchk.native.compiler import KernelSource
 from specchk.native.engine import search
 from specchk.native.machine import apart
 from specchk.native.machine.apart import CompilingProcess
+from specchk.native.machine.layout import layout_of
 from specchk.search.verdict import Outcome
 
 
@@ -62,6 +64,18 @@ def test_the_result_is_that_of_code_compiled_here(
     monkeypatch.setattr(walk, "LARGE", sys.maxsize)
     assert same(outcome, found())
     assert len(processes) == 1
+
+
+def test_files_of_the_current_directory_are_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new process would find them before Python's own modules of the same name."""
+    (tmp_path / "struct.py").write_text("raise SystemExit('this file has nothing to do with specchk')")
+    monkeypatch.chdir(tmp_path)
+    program = small()
+    with CompilingProcess("quick") as process:
+        process.begin(KernelSource(program, layout_of(program)).text())
+        assert process.code() is not None
 
 
 def test_a_process_that_ends_costs_time_only(

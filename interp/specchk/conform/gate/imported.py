@@ -37,7 +37,7 @@ def imported(binding: Path, names: Mapping[str, str]) -> Imported:
     """
     with TemporaryDirectory(prefix="specchk-") as folder:
         calls = Path(folder) / "calls.json"
-        command = [sys.executable, "-c", _PROGRAM, str(binding), json.dumps(dict(names)), str(calls)]
+        command = [sys.executable, "-P", "-c", _PROGRAM, str(binding), json.dumps(dict(names)), str(calls)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
         # Its output has been printed here, by the first import.
         done = subprocess.run(command, env=environment, capture_output=True, check=False)  # noqa: S603

@@ -62,7 +62,7 @@ def _run(mutant: Mutant, binding: Path, options: Sequence[str]) -> tuple[int, st
     """The exit code of a self-check, and its first line."""
     patches = json.dumps(as_json(mutant.patches))
     # Without warnings: one would be the first line of the errors, and be shown as the reason.
-    python = [sys.executable, "-W", "ignore", "-c", _START, patches]
+    python = [sys.executable, "-P", "-W", "ignore", "-c", _START, patches]
     command = [*python, "mutate", str(binding), "--self-check", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ourselves
     lines = (done.stdout.strip() or done.stderr.strip()).splitlines()

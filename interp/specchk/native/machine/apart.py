@@ -34,7 +34,8 @@ class CompilingProcess:
     """
 
     def __init__(self, how: str) -> None:
-        command = [sys.executable, "-c", _PROGRAM, str(_FOLDER), how]
+        # -P: without it, files of the current directory are imported in place of Python's own.
+        command = [sys.executable, "-P", "-c", _PROGRAM, str(_FOLDER), how]
         self._process = Popen(  # noqa: S603 - ourselves
             command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL
         )
