@@ -5,7 +5,7 @@
     build/             the output of the binding's `build`, `{build}` in its commands
 
 Only files of the `implementation` are copied, and all of them: a language that follows links (as Node does)
-would otherwise find the right code beside the mistaken one.
+would otherwise find the right code beside the mistaken one.  Compiled modules of Python are omitted.
 
 Invariants: the binding's folder is only read; a private folder goes with the last process that uses it.
 """
@@ -28,6 +28,7 @@ from specchk.conform.contract.binding import BindingError, Mistake
 from specchk.conform.contract.known_bad import BadFile, BadStart, NoSuchText
 
 BUILD = "{build}"
+BYTECODE = "__pycache__"
 LAST_LINES = 12  # of a failed build
 
 
@@ -102,6 +103,10 @@ def _mirror(source: Path, target: Path, files: set[Path]) -> None:
     """Copy some files below a folder, and link all others in their folders."""
     target.mkdir(parents=True)
     for entry in sorted(source.iterdir()):
+        # Python keeps compiled modules there, and recognizes them by the second and the size of their source:
+        # of two mistakes the second would run as the first, and both would be left in the user's folder.
+        if entry.name == BYTECODE:
+            continue
         if entry in files:
             shutil.copy2(entry, target / entry.name)
         elif entry.is_dir() and any(path.is_relative_to(entry) for path in files):
