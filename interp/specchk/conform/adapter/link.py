@@ -31,6 +31,7 @@ LONGEST_LINE = 1 << 24  # bytes; a longer one is no answer
 KEPT_ERRORS = 1 << 14  # bytes of stderr
 LAST_LINES = 20  # of stderr, in a report
 LONGEST_WORDS = 200  # characters of a line of stderr in a report
+TICK_S = 1.0  # the longest wait that counts as a whole
 GRACE_S = 1.0  # from the end of its output to its exit
 
 
@@ -93,7 +94,7 @@ class Link:
 
     def receive(self, timeout_s: float, during: str) -> bytes:
         """The next line; raises `ImplementationFailure`, whose reason names the request (`during`)."""
-        deadline = monotonic() + timeout_s
+        left = timeout_s
         while True:
             end = self._unread.find(b"\n", self._searched)
             if end >= 0:
@@ -104,10 +105,13 @@ class Link:
             self._searched = len(self._unread)
             if self._searched > LONGEST_LINE:
                 raise self.failed(GARBLED, f"a line is longer than {LONGEST_LINE} bytes", during)
-            left = deadline - monotonic()
             if left <= 0:
                 raise self.failed(HUNG, f"no answer after {timeout_s:g} s", during)
-            self._pump(left, during)
+            # Ticks count, as in `hangs`, and not time that passed: while a machine is suspended, or a
+            # container paused, no process can answer.
+            tick, begun = min(left, TICK_S), monotonic()
+            self._pump(tick, during)
+            left -= min(monotonic() - begun, tick)
 
     def _pump(self, seconds: float, during: str) -> None:
         """Write and read as much as possible, waiting a limited time for the first byte."""
