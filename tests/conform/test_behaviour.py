@@ -252,3 +252,19 @@ def test_a_process_that_the_implementation_ended_is_reported(tmp_path):
     done = ended(tmp_path, "os.kill(os.getpid(), signal.SIGSEGV)", workers=2)
     assert (done.returncode, done.stderr) == (13, "")
     assert "the implementation ended the process that ran it: SIGSEGV" in done.stdout
+
+
+def test_a_damaged_transcript_is_written_again(tmp_path):
+    """It would never show an old value."""
+    changed(Ways())
+    transcript, *_ = (path for path in (tmp_path / "cache").rglob("*") if path.is_file())
+    whole = transcript.read_bytes()
+    transcript.write_bytes(whole[:-1])
+    changed(Ways())
+    assert transcript.read_bytes() == whole
+
+
+def test_transcripts_that_cannot_be_read_are_none(tmp_path, monkeypatch):
+    """As in a cache that another user has made; for root, the system refuses too long a name alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ("c" * 300)))
+    assert changed(Ways()).differences == ()

@@ -25,7 +25,8 @@ def place(digest: str) -> Path | None:
 def keep(digest: str, steps: Sequence[Written]) -> None:
     """Keep a run, unless it is kept already."""
     path = place(digest)
-    if path is not None and not path.exists():
+    # Read, not only searched for: a damaged file is as good as none, and so is a folder of another user.
+    if kept.read(path) is None:
         kept.write(path, zlib.compress(json.dumps(steps).encode(), 1))
 
 
