@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -103,7 +104,7 @@ def replace(path: Path, data: bytes | Sequence[bytes]) -> None:
     pieces = [data] if isinstance(data, bytes) else data
     # A rename would put a file in the place of a pipe or a device, and who reads from it would wait without
     # end.
-    if path.exists() and not path.is_file():
+    if _is_special(path):
         path.write_bytes(b"".join(pieces))
         return
     replacement = Replacement(path)
@@ -114,12 +115,21 @@ def replace(path: Path, data: bytes | Sequence[bytes]) -> None:
         replacement.abandon()
 
 
+def _is_special(path: Path) -> bool:
+    """Whether there is anything but a file.  One call: another process may remove a file meanwhile."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
 class Replacement:
     """A new file that is written piece by piece, and then replaces a path in one step."""
 
     def __init__(self, path: Path) -> None:
         # Through links: what is replaced is the file, not the link to it.
-        self.path = path.resolve()
+        # Not `Path.resolve`, which raises `RuntimeError` for a link to itself.
+        self.path = Path(os.path.realpath(path))
         # In the same folder, because a rename is atomic only within a file system; the name is this
         # writer's alone.
         self._beside = self.path.with_name(f".{self.path.name[:40]}.{os.getpid()}.{token_hex(4)}")
@@ -134,7 +144,7 @@ class Replacement:
         """Replace the path; raises `OSError`."""
         assert self._file is not None
         self._file.close()
-        if self.path.exists():
+        with suppress(FileNotFoundError):  # there may be no old file, or none any longer
             # A new file would have the modes of the umask, not those that its owner gave the old one.
             self._beside.chmod(self.path.stat().st_mode)
         self._beside.replace(self.path)

@@ -247,6 +247,25 @@ def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
     assert (tmp_path / "real").stat().st_mode & 0o777 == 0o640
 
 
+def test_a_file_may_be_removed_while_it_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another process, just after this one has found it there."""
+    with monkeypatch.context() as context:
+        context.setattr(Path, "exists", lambda _: True)
+        replacement = kept.Replacement(tmp_path / "lock")
+        replacement.write([b"new"])
+        replacement.finish()
+        kept.replace(tmp_path / "other", [b"new"])
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"new"] * 2
+
+
+def test_a_link_to_itself_cannot_be_written(tmp_path: Path) -> None:
+    """There is no file to which it leads; the error is the system's."""
+    (tmp_path / "link").symlink_to("link")
+    with pytest.raises(OSError, match="symbolic links"):
+        kept.replace(tmp_path / "link", b"new")
+    assert [path.name for path in tmp_path.iterdir()] == ["link"]
+
+
 @pytest.mark.system
 def test_a_lock_of_damaged_numbers_is_refused_with_a_sentence(tmp_path: Path, monkeypatch: Any) -> None:
     """By the command: the error, the place, and the remedy; a weaker gate is not compared with it."""

@@ -118,3 +118,11 @@ def test_a_pipe_is_left_to_its_explainer(tmp_path):
         assert pipe.read_bytes() == path.read_bytes()
     finally:
         os.close(reading)
+
+
+def test_a_recording_that_is_removed_meanwhile_is_left_to_its_explainer(tmp_path, monkeypatch):
+    """Who lists a folder of recordings may do so while they are written again."""
+    paths = written(tmp_path, [2, 3])
+    paths[0].unlink()
+    monkeypatch.setattr(Path, "exists", lambda path: path in paths)
+    assert sorted(every(dealt_by_program(SizedTracing, paths, 2))) == [0, 1]

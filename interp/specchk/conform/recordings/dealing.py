@@ -35,7 +35,7 @@ def dealt_by_program(cls: type[Tracing], paths: Sequence[Path], workers: int) ->
     groups: dict[str, list[int]] = {}
     for number, path in enumerate(paths):
         groups.setdefault(_constants(cls, path), []).append(number)
-    size = {number: path.stat().st_size if path.exists() else 0 for number, path in enumerate(paths)}
+    size = {number: _size(path) for number, path in enumerate(paths)}
     common, *others = sorted(groups.values(), key=lambda group: -sum(size[number] for number in group))
     most = -(-sum(size.values()) // workers)
     pieces = [piece for group in others for piece in _pieces(group, size, most)]
@@ -47,6 +47,14 @@ def dealt_by_program(cls: type[Tracing], paths: Sequence[Path], workers: int) ->
         shares[least] += piece
         loads[least] += sum(size[number] for number in piece)
     return Dealt(tuple(map(tuple, shares)), tuple(common))
+
+
+def _size(path: Path) -> int:
+    """The size of a file, 0 if there is none: another process may have removed it since it was listed."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _pieces(group: Sequence[int], size: Mapping[int, int], most: int) -> list[list[int]]:
