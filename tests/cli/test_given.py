@@ -92,3 +92,13 @@ def test_a_folder_among_recordings_costs_no_other_one(here: Path, specchk) -> No
     said = specchk("validate", "tracing.py", "all")
     assert "folder.ndjson: [Errno 21] Is a directory" in said.out
     assert "other.ndjson:1: the file is empty" in said.out
+
+
+def test_a_removed_directory_is_named(here: Path, specchk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may remove the current one; nothing is wrong with specchk then."""
+    (here / "gone").mkdir()
+    monkeypatch.chdir(here / "gone")
+    (here / "gone").rmdir()
+    said = specchk("run", str(here / "shop.spec"), "--model", "good", "--export", "there")
+    assert said.code == 2
+    assert "the current directory was removed" in said.err

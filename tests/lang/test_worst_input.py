@@ -197,6 +197,17 @@ def test_files_that_need_each_other_are_one_diagnostic(
     assert [d.code for d in diagnose("d.spec")] == ["S005"]
 
 
+def test_a_link_to_itself_is_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, diagnose: Diagnose
+) -> None:
+    """Named by a command, or by another file."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.spec").write_text("extends b\n")
+    Path("b.spec").symlink_to("b.spec")
+    assert [d.code for d in diagnose("a.spec")] == ["S006"]
+    assert [d.code for d in diagnose("b.spec")] == ["S001"]
+
+
 @given(data=st.data())
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 def test_mutated_specs_are_accepted_or_diagnosed(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
@@ -31,12 +32,23 @@ def exit_code(command: Callable[[], object]) -> int:
         output.echo(f"inconclusive: {NO_MEMORY}", err=True)
         return _ended(NO_MEMORY, 20)
     # Not `BaseException`: commands leave with `SystemExit`.
-    except Exception:
+    except Exception as error:
+        if isinstance(error, FileNotFoundError) and not _has_directory():
+            output.echo("Error: the current directory was removed: change to another one", err=True)
+            return 2
         output.echo("specchk: internal error; this is a bug of specchk, not of your spec.", err=True)
         output.echo("Please report it with the command, the spec and these lines:\n", err=True)
         output.echo(traceback.format_exc(), err=True)
         return 70
     return result if isinstance(result, int) else 0
+
+
+def _has_directory() -> bool:
+    """Whether this process is in a directory; another process may have removed it."""
+    try:
+        return Path.cwd().is_dir()
+    except FileNotFoundError:
+        return False
 
 
 def _ended(reason: str, code: int) -> int:

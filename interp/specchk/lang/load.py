@@ -149,15 +149,15 @@ def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, se
 
 def _find(parts: tuple[str, ...], base: Path, span: Span, loading: _Loading) -> Path | None:
     path = base.parent.joinpath(*parts[:-1], parts[-1] + ".spec")
-    # Resolved, since one file may be reached by several paths and by links.
+    if not path.is_file():
+        hint = _similar_file(path)
+        loading.report.add("S006", span, f"there is no file {path} for `{'.'.join(parts)}`", hint)
+        return None
+    # Resolved, since one file may be reached by several paths and by links; of a link to itself that fails.
     if path.resolve() in loading.stack:
         names = " -> ".join([*(p.name for p in loading.stack), path.name])
         loading.report.add("S005", span, f"these files need each other: {names}",
                            "move the common part into a third file")  # fmt: skip
-        return None
-    if not path.is_file():
-        hint = _similar_file(path)
-        loading.report.add("S006", span, f"there is no file {path} for `{'.'.join(parts)}`", hint)
         return None
     return path
 
