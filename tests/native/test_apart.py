@@ -153,6 +153,13 @@ def test_a_kept_kernel_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) ->
     assert same(outcome, found())
 
 
+def children() -> list[str]:
+    """The processes of this one, also those that have ended and were not waited for."""
+    me = os.getpid()
+    return Path(f"/proc/{me}/task/{me}/children").read_text(encoding="ascii").split()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_an_interruption_ends_the_processes(processes: list[CompilingProcess]) -> None:
     """Also one that comes before a process has taken the text."""
 
@@ -163,9 +170,9 @@ def test_an_interruption_ends_the_processes(processes: list[CompilingProcess]) -
     program = small()
     functions = Functions.of(program)
     interrupted = Interrupted(functions.stepper, functions.properties)
+    before = children()
     with pytest.raises(KeyboardInterrupt):
         search(program, replace(PLAIN, functions=interrupted))
     assert [process._process.returncode for process in processes] == [-9]
     assert [process._maker for process in processes] == [None]
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert set(children()) <= set(before)  # others are of earlier tests, such as the tracker of Python
