@@ -9,10 +9,9 @@ own refusal is `Impossible`: there is no such message, process or budget.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
 
 from replog.core.broker.isr import is_eligible, maximal_isr
-from replog.core.effects import Append, Effect, Send, SetTimer, Timer
+from replog.core.effects import Append, Send, SetTimer, Timer
 from replog.core.log.logview import LogView
 from replog.core.messages import (
     CONSUMER,
@@ -32,8 +31,9 @@ from replog.core.messages import (
 )
 from replog.core.types import BATCH_OVERHEAD_BYTES, NO_EPOCH, NO_LEADER, Batch, Error, Role
 from replog.sim.recording.record_state import late_followers
-from replog_cluster import LONG_AGO_MS, NOW_MS, PARTITION, Cluster, date_fetch
-from replog_machines import DOWN, MachinesBinding, candidates, taken_or
+from replog_cluster import Cluster, date_fetch
+from replog_controlled import CLIENT, LONG_AGO_MS, NOW_MS, OPERATOR, PARTITION, sent, taken_or
+from replog_machines import DOWN, MachinesBinding, candidates
 from replog_rules import CONTROLS, EXHAUSTIVE, GATE, SMOKE
 from specchk.conform.contract.binding import (
     Accepted,
@@ -43,9 +43,6 @@ from specchk.conform.contract.binding import (
     action,
 )
 
-M = TypeVar("M")
-CLIENT = -100
-OPERATOR = -101
 AT_ONCE, WAITING = "at once", "after waiting"
 
 
@@ -95,10 +92,10 @@ class ReplogBinding(MachinesBinding):
         if state.leading is not None and self.id(follower) in late_followers(state, NOW_MS):
             self.let_be(cluster, slot.to, self.id(follower), is_late=True)
         effects = cluster.receive(slot.to, self.id(follower), request)
-        if not _replies(effects, FetchReply):
+        if not sent(effects, FetchReply):
             (wait,) = (e for e in effects if isinstance(e, SetTimer) and e.timer is Timer.FETCH_WAIT)
             effects = cluster.fire(slot.to, Timer.FETCH_WAIT, wait.token)
-        (reply,) = _replies(effects, FetchReply)
+        (reply,) = sent(effects, FetchReply)
         if reply.error is not Error.NONE:
             return Refused(reply.error.name)
         cluster.put_fetch(self.id(follower), replace(slot, reply=reply))
@@ -154,7 +151,7 @@ class ReplogBinding(MachinesBinding):
             return Refused("it does not ask")
         if cluster.state(question.to) is None:
             return DOWN
-        (reply,) = _replies(cluster.receive(question.to, broker, question.message), EpochEndReply)
+        (reply,) = sent(cluster.receive(question.to, broker, question.message), EpochEndReply)
         cluster.receive(broker, question.to, reply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
 
@@ -164,7 +161,7 @@ class ReplogBinding(MachinesBinding):
         if cluster.state(self.id(broker)) is None or not self.constants["consumers"]:
             return DOWN
         request = FetchRequest(1, CONSUMER, NO_EPOCH, start)
-        (reply,) = _replies(cluster.receive(self.id(broker), CLIENT, request), FetchReply)
+        (reply,) = sent(cluster.receive(self.id(broker), CLIENT, request), FetchReply)
         read = [offset for batch in reply.batches for offset in range(batch.base_offset, batch.next_offset)]
         is_right = reply.error is Error.NONE and start <= end and read == list(range(start, end))
         return taken_or(is_right, f"{reply.error.name}, with the offsets {read}")
@@ -176,7 +173,7 @@ class ReplogBinding(MachinesBinding):
         if cluster.state(leader) is None or not self.constants["consumers"]:
             return DOWN
         request = ListOffsetsRequest(1, CONSUMER, NO_EPOCH, LATEST)
-        (reply,) = _replies(cluster.receive(leader, CLIENT, request), ListOffsetsReply)
+        (reply,) = sent(cluster.receive(leader, CLIENT, request), ListOffsetsReply)
         is_right = reply.error is Error.NONE and reply.offset == latest
         return taken_or(is_right, f"{reply.error.name}, {reply.offset}")
 
@@ -231,7 +228,7 @@ class ReplogBinding(MachinesBinding):
         slot = cluster.alters.get(self.id(leader))
         if slot is None or slot.reply is not None:
             return Impossible("no proposal is on its way")
-        reply = cluster.ask_controller(self.id(leader), slot.request)
+        reply = cluster.ask(self.id(leader), slot.request)
         assert isinstance(reply, AlterPartitionReply)
         if reply.error not in (Error.NONE, Error.INELIGIBLE_REPLICA):
             return Refused(reply.error.name)
@@ -263,7 +260,7 @@ class ReplogBinding(MachinesBinding):
         ordered = (broker, *(other for other in replicas if other != broker))
         partitions = cluster.controller.state.partitions
         partitions[PARTITION] = replace(cluster.image, replicas=ordered)
-        reply = cluster.ask_controller(OPERATOR, ElectRequest(1, PARTITION, is_unclean))
+        reply = cluster.ask(OPERATOR, ElectRequest(1, PARTITION, is_unclean))
         partitions[PARTITION] = replace(cluster.image, replicas=replicas)
         assert isinstance(reply, ElectReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
@@ -309,7 +306,7 @@ class ReplogBinding(MachinesBinding):
         least = self.constants["new_min_isr"]
         if cluster.image.min_isr or least == self.constants["min_isr"]:
             return Impossible("no such change in this model, or no more of them")
-        reply = cluster.ask_controller(OPERATOR, ConfigureRequest(1, PARTITION, least))
+        reply = cluster.ask(OPERATOR, ConfigureRequest(1, PARTITION, least))
         assert isinstance(reply, ConfigureReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
 
@@ -361,8 +358,3 @@ class ReplogBinding(MachinesBinding):
         before = state.brokers
         cluster.apply_metadata(broker, state.leader_epoch)
         return taken_or(state.brokers != before, "it is not news")
-
-
-def _replies(effects: list[Effect], kind: type[M]) -> list[M]:
-    """Return the messages of a kind among the sent ones."""
-    return [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, kind)]

@@ -25,7 +25,8 @@ from replog.core.effects import Effect
 from replog.sim.cluster.storage import Chooser, Recovered
 from replog.sim.disks.stored import FileStorage
 from replog.store.files.fs import OsFs
-from replog_cluster import LONG_AGO_MS, NOW_MS, Cluster, new_cluster
+from replog_cluster import Cluster, new_cluster
+from replog_controlled import LONG_AGO_MS, NOW_MS
 from replog_process import DATA, Process
 from specchk.conform.contract.binding import Accepted, Answer, restore, snapshot
 from specchk.ir.program import Program
@@ -109,7 +110,7 @@ class Live:
 
     def end(self) -> None:
         """Kill all running processes, and remove the files."""
-        for node in self.cluster.nodes:
+        for node in self.cluster.nodes.seen:
             if node.process is not None:
                 node.storage.crash()
         self.files.cleanup()

@@ -10,15 +10,15 @@ Not simulated: timers fire when an action requires it, at one fixed time; client
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.controller.controller import Controller
-from replog.core.controller.state import ControllerConfig, ControllerState, expire_session
-from replog.core.effects import Effect, Fired, Received, Send, SetTimer, Timer
+from replog.core.controller.state import ControllerConfig, ControllerState
+from replog.core.effects import Effect, Send, SetTimer, Timer
 from replog.core.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -31,22 +31,12 @@ from replog.core.messages import (
     RegisterRequest,
 )
 from replog.core.protocol import Protocol
-from replog.core.types import (
-    CONTROLLER,
-    BrokerState,
-    Error,
-    MetadataImage,
-    PartitionImage,
-    Role,
-)
+from replog.core.types import CONTROLLER, Error, MetadataImage, Role
 from replog.sim.cluster.storage import MemoryStorage, Storage
+from replog_controlled import NOBODY, NOW_MS, PARTITION, ControlledCluster, Shared, epochs_of
 
 T = TypeVar("T")
-PARTITION = "t-0"
-NOW_MS = 1_000_000
-LONG_AGO_MS = 0
 CORRELATIONS_PER_INCARNATION = 1_000_000
-NOBODY: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,64 +108,29 @@ class Node:
         )
 
 
-class Nodes:
-    """The machines of a cluster; a snapshot's machine is copied when it is first accessed.
+class Nodes(Shared[Node]):
+    """The machines of a cluster, whose snapshots leave it its own: a process cannot be copied."""
 
-    A step reaches one or two machines, and a snapshot is restored for each step that is tried.
-
-    Invariant: a machine handles events only for the cluster that owns it, so clusters may share it.
-    """
-
-    __slots__ = ("_nodes", "_own")
-
-    def __init__(self, nodes: Iterable[Node]) -> None:
-        self._nodes = tuple(nodes)
-        self._own = frozenset(range(len(self._nodes)))
-
-    def __getitem__(self, broker: int) -> Node:
-        if broker not in self._own:
-            self[broker] = self._nodes[broker].copy()
-        return self._nodes[broker]
-
-    def __setitem__(self, broker: int, node: Node) -> None:
-        self._nodes = (*self._nodes[:broker], node, *self._nodes[broker + 1 :])
-        self._own |= {broker}
-
-    def __iter__(self) -> Iterator[Node]:
-        return map(self.__getitem__, range(len(self._nodes)))
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    @property
-    def seen(self) -> Sequence[Node]:
-        """The machines, for reading only."""
-        return self._nodes
-
-    @property
-    def own(self) -> Collection[int]:
-        """The machines that no other cluster shares."""
-        return self._own
+    __slots__ = ()
 
     def copy(self) -> Nodes:
         """Return a snapshot, which does not own any machine yet."""
         twin = Nodes.__new__(Nodes)
-        twin._nodes, twin._own = self._nodes, NOBODY
+        twin._parts, twin._own = self._parts, NOBODY
         if self._own:  # which run here, and may be in another state later
-            nodes = enumerate(self._nodes)
-            twin._nodes = tuple([node.copy() if broker in self._own else node for broker, node in nodes])
+            nodes = enumerate(self._parts)
+            twin._parts = tuple([node.copy() if broker in self._own else node for broker, node in nodes])
         return twin
 
 
 @dataclass(slots=True)
-class Cluster:
+class Cluster(ControlledCluster):
     """The whole cluster at one moment; `copy` is a snapshot that can be run on its own.
 
     The mappings are replaced and never changed, so snapshots share them.
     """
 
     rules: Rules
-    _controller: Controller
     nodes: Nodes
     metadata: Mapping[int, MetadataImage] = field(default_factory=dict)
     """For each leader epoch its last version."""
@@ -186,38 +141,14 @@ class Cluster:
     """The leader epoch of each record below the highest HW that a leader has had."""
     acked: tuple[int, ...] = ()
     """The same up to the last record that a producer was told to be safe."""
-    has_own_controller: bool = True
 
     def copy(self) -> Cluster:
         """Return a snapshot."""
-        # As with machines: the controller of a snapshot is copied when it is first run.
-        controller = self._controller.copy() if self.has_own_controller else self._controller
+        self.has_own_controller = False  # from now on neither cluster owns it
         return Cluster(
-            self.rules, controller, self.nodes.copy(), self.metadata, self.fetches, self.alters, self.spent,
-            self.committed, self.acked, False,
+            self._controller, self.rules, self.nodes.copy(), self.metadata, self.fetches, self.alters,
+            self.spent, self.committed, self.acked, has_own_controller=False,
         )  # fmt: skip
-
-    @property
-    def controller(self) -> Controller:
-        """Return the controller, for handling events."""
-        if not self.has_own_controller:
-            self._controller = self._controller.copy()
-            self.has_own_controller = True
-        return self._controller
-
-    @property
-    def seen_controller(self) -> ControllerState:
-        """The controller's state, for reading."""
-        return self._controller.state
-
-    @property
-    def image(self) -> PartitionImage:
-        """Return the controller's current metadata on the partition."""
-        return self._controller.state.partitions[PARTITION]
-
-    def is_fenced(self, broker: int) -> bool:
-        """Return whether the controller has fenced a broker."""
-        return self._controller.state.brokers[broker].state is BrokerState.FENCED
 
     def state(self, broker: int) -> ReplicaState | None:
         """Return the state of a broker's replica, None if no process runs: for reading, and before events.
@@ -289,21 +220,9 @@ class Cluster:
             case _:
                 pass
 
-    def ask_controller(self, source: int, message: Message) -> Message | None:
-        """Let the controller handle a message; return its reply.  Metadata is applied later."""
-        effects = self.controller.handle(Received(source, message), NOW_MS)
-        self._remember()
-        replies = [e.message for e in effects if isinstance(e, Send) and e.to == source]
-        return replies[0] if replies else None
-
-    def expire_session(self, broker: int) -> None:
-        """Expire a broker's session now, and no other."""
-        expire_session(self.controller.state, broker, NOW_MS)
-        self.controller.handle(Fired(Timer.SESSION_CHECK), NOW_MS)
-        self._remember()
-
-    def _remember(self) -> None:
-        epoch, last = self.image.leader_epoch, self._controller.state.history[-1]
+    def note_metadata(self) -> None:
+        """Remember the metadata as the last ones of their leader epoch."""
+        epoch, last = self.image.leader_epoch, self.registry.history[-1]
         if self.metadata.get(epoch) is not last:
             self.metadata = {**self.metadata, epoch: last}
 
@@ -328,7 +247,7 @@ class Cluster:
     def heartbeat(self, broker: int) -> None:
         """Send the controller a broker's heartbeat, with the metadata version it has applied."""
         node = self.nodes.seen[broker]
-        self.ask_controller(broker, HeartbeatRequest(broker, node.broker_epochs[-1], node.applied_version))
+        self.ask(broker, HeartbeatRequest(broker, node.broker_epochs[-1], node.applied_version))
 
     def register(self, broker: int) -> Error:
         """Start a process on the contents of the disk, if the controller admits it as a new incarnation."""
@@ -337,7 +256,7 @@ class Cluster:
         disk = node.storage.copy()
         recovered = disk.recover()
         request = RegisterRequest(broker, incarnation, recovered.previous_broker_epoch)
-        reply = self.ask_controller(broker, request)
+        reply = self.ask(broker, request)
         assert isinstance(reply, RegisterReply)
         if reply.error is not Error.NONE:
             return reply.error
@@ -373,21 +292,16 @@ def date_fetch(replica: Replica, follower: int, when_ms: int) -> None:
     remote.last_caught_up_ms = remote.last_fetch_ms = when_ms
 
 
-def epochs_of(state: ReplicaState) -> tuple[int, ...]:
-    """Return the leader epoch of each record of a replica's log."""
-    return tuple(epoch for epoch, _ in state.log.cells())
-
-
 def new_cluster(rules: Rules) -> Cluster:
     """Return a cluster with an empty partition, led by `first_leader` in epoch 0, known to all brokers."""
     brokers = [rules.first_leader, *(b for b in range(rules.brokers) if b != rules.first_leader)]
     controller = Controller(ControllerState(ControllerConfig(rules.min_isr), rules.protocol))
     controller.create_partition(PARTITION, tuple(range(rules.brokers)))
-    cluster = Cluster(rules, controller, Nodes(Node(rules.disk(), None) for _ in brokers))
+    cluster = Cluster(controller, rules, Nodes(Node(rules.disk(), None) for _ in brokers))
     for broker in brokers:
         error = cluster.register(broker)
         assert error is Error.NONE
-        cluster.nodes[broker].applied_version = cluster.controller.state.version
+        cluster.nodes[broker].applied_version = cluster.registry.version
         cluster.heartbeat(broker)
     for broker in brokers:
         cluster.apply_metadata(broker, 0)

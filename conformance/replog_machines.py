@@ -16,32 +16,22 @@ from replog.core.log.epochs import EpochCache
 from replog.core.protocol import Protocol
 from replog.core.types import NO_LEADER, BrokerState, Error, PartitionImage, Role
 from replog_cluster import Cluster, Rules, new_cluster
+from replog_controlled import ControlledBinding, taken_or
 from replog_rules import TODAY
 from replog_state import Kept, abstract
-from specchk.conform.contract.binding import (
-    Accepted,
-    Answer,
-    Impossible,
-    Refused,
-    action,
-    project,
-    reopen,
-    unchanged,
-)
-from specchk.conform.contract.ruled import CopyingBinding
+from specchk.conform.contract.binding import Accepted, Answer, Impossible, action, project, reopen, unchanged
 from specchk.ir.program import Program
 
 DOWN = Impossible("no process runs there")
 
 
-class MachinesBinding(CopyingBinding[Cluster]):
+class MachinesBinding(ControlledBinding[Cluster]):
     """Clusters of replog, and the actions of their machines."""
 
     rules: ClassVar[MappingProxyType[str, Any]] = TODAY
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
-        self.names: tuple[str, ...] = program.sorts[0].members
         self.epochs = range(self.constants["MaxEpoch"] + 1)
 
     def cluster_rules(self) -> Rules:
@@ -61,7 +51,8 @@ class MachinesBinding(CopyingBinding[Cluster]):
         recovery drops, and the count of records until the next flush.
         """
         reopened = cluster.copy()
-        for node in reopened.nodes:
+        for broker in range(len(self.names)):
+            node = reopened.nodes[broker]
             if node.process is None:
                 continue
             disk = node.storage.copy()
@@ -84,10 +75,6 @@ class MachinesBinding(CopyingBinding[Cluster]):
     def as_kept(self, kept: Cluster) -> Callable[[Any], bool]:
         """Return the comparison of clusters that refused a step with the cluster they were restored from."""
         return Kept(kept, self.names, self.epochs).is_as
-
-    def id(self, name: str) -> int:
-        """Return a broker's number."""
-        return self.names.index(name)
 
     @action("checkpoint_hw")
     def checkpoint_hw(self, cluster: Cluster, broker: str) -> Answer:
@@ -164,7 +151,7 @@ class MachinesBinding(CopyingBinding[Cluster]):
             return Impossible("a process is running")
         is_clean = cluster.nodes.seen[number].storage.copy().recover().previous_broker_epoch >= 0
         elr = [member for member in image.elr if is_clean or member != number]
-        brokers = cluster.seen_controller.brokers
+        brokers = cluster.registry.brokers
         heirs = [b for b in candidates(image.isr, elr, image) if brokers[b].state is BrokerState.ACTIVE]
         if image.leader == NO_LEADER and heirs and image.leader_epoch == self.epochs[-1]:
             return Impossible("no more elections in this model")
@@ -175,8 +162,3 @@ class MachinesBinding(CopyingBinding[Cluster]):
 def candidates(isr: Collection[int], elr: Collection[int], image: PartitionImage) -> Collection[int]:
     """Return the brokers that may lead with this ISR and this ELR, live or not."""
     return isr or elr or ((image.last_known_leader,) if image.last_known_leader != NO_LEADER else ())
-
-
-def taken_or(is_done: bool, otherwise: str) -> Answer:
-    """Return that a step was accepted, or was refused for a reason."""
-    return Accepted() if is_done else Refused(otherwise)

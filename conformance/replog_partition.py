@@ -1,30 +1,24 @@
 """A partition of replog, stepped by hand: common to the bindings of log_start.spec and reassignment.spec.
 
-The system under test is replog's controller, and for each broker a core and a disk.  It performs the cores'
-effects and moves an action's messages; it decides nothing about the protocol.  Timers fire when an action
-requires it, at one fixed time.
-
-A snapshot is taken for each step and restored for each call that is tried, most of which are refused by
-reading the state.  So snapshots share controllers, cores and disks; one of these is copied at its first
-use.
+Each broker has a core and a disk, and always runs.
 
 Not here: the waiting metadata, the messages in flight, and the projections; each binding has its own.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from operator import is_
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.controller.controller import Controller
-from replog.core.controller.state import ControllerConfig, ControllerState, expire_session
-from replog.core.effects import Append, Effect, Fired, Received, Send, SetTimer, Timer
+from replog.core.controller.state import ControllerConfig, ControllerState
+from replog.core.effects import Append, Effect, SetTimer, Timer
 from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
 from replog.core.messages import (
@@ -38,8 +32,20 @@ from replog.core.messages import (
     RegisterRequest,
 )
 from replog.core.protocol import Protocol as Rules
-from replog.core.types import Batch, BrokerState, Error, PartitionImage
+from replog.core.types import Batch, Error, PartitionImage
 from replog.sim.cluster.storage import Storage
+from replog_controlled import (
+    CLIENT,
+    LONG_AGO_MS,
+    NOW_MS,
+    OPERATOR,
+    PARTITION,
+    ControlledBinding,
+    ControlledCluster,
+    Shared,
+    sent,
+    taken_or,
+)
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
@@ -49,47 +55,6 @@ from specchk.conform.contract.binding import (
     reopen,
     unchanged,
 )
-from specchk.conform.contract.ruled import Copied, CopyingBinding
-from specchk.ir.program import Program
-
-PARTITION = "t-0"
-NOW_MS, LONG_AGO_MS = 1_000_000, 0
-CLIENT, OPERATOR = -100, -101
-
-
-P = TypeVar("P", bound=Copied)
-
-
-class Shared(Generic[P]):
-    """Parts of a cluster, each of which is copied at its first use after a snapshot.
-
-    Invariant: no part is run that is not its cluster's own, so that snapshots may share the others.
-    """
-
-    __slots__ = ("_own", "_parts")
-
-    def __init__(self, parts: Iterable[P]) -> None:
-        self._parts = list(parts)
-        self._own = set(range(len(self._parts)))
-
-    def __getitem__(self, number: int) -> P:
-        """Return a part, for handling events."""
-        if number not in self._own:
-            self._parts[number] = self._parts[number].copy()
-            self._own.add(number)
-        return self._parts[number]
-
-    @property
-    def seen(self) -> Sequence[P]:
-        """The parts, for reading only."""
-        return self._parts
-
-    def copy(self) -> Shared[P]:
-        """Return a snapshot; from then on neither cluster owns any part."""
-        self._own.clear()
-        twin: Shared[P] = Shared(())
-        twin._parts = self._parts.copy()
-        return twin
 
 
 class Disk:
@@ -119,32 +84,11 @@ class Disk:
 
 
 @dataclass(slots=True)
-class PartitionCluster(ABC):
+class PartitionCluster(ControlledCluster):
     """The controller, the brokers and their disks at one moment."""
 
-    controllers: Shared[Controller]
-    """The only one."""
     brokers: Shared[Replica]
     disks: Shared[Disk]
-
-    @property
-    def controller(self) -> Controller:
-        """Return the controller, for handling events."""
-        return self.controllers[0]
-
-    @property
-    def registry(self) -> ControllerState:
-        """Return the controller's state, for reading."""
-        return self.controllers.seen[0].state
-
-    @property
-    def image(self) -> PartitionImage:
-        """Return the controller's metadata of the partition."""
-        return self.registry.partitions[PARTITION]
-
-    def is_fenced(self, broker: int) -> bool:
-        """Return whether the controller has fenced a broker."""
-        return self.registry.brokers[broker].state is BrokerState.FENCED
 
     def state(self, broker: int) -> ReplicaState:
         """Return the state of a broker's replica, for reading."""
@@ -156,7 +100,7 @@ class PartitionCluster(ABC):
         It shares the parts that have handled no event since; a disk that was written counts as another one.
         """
         return (
-            _have_same(self.controllers.seen, kept.controllers.seen)
+            _have_same([self._controller], [kept._controller])
             and _have_same(self.brokers.seen, kept.brokers.seen)
             and all(map(is_, self.disks.seen, kept.disks.seen))
             and all(getattr(self, name) == getattr(kept, name) for name in _noted(type(self)))
@@ -178,18 +122,6 @@ class PartitionCluster(ABC):
         if len(others) < len(self.image.replicas):
             ordered = replace(self.image, replicas=(broker, *others))
             self.controller.state.partitions[PARTITION] = ordered
-
-    def ask(self, source: int, message: Message) -> Message | None:
-        """Let the controller handle a message; return its reply."""
-        effects = self.controller.handle(Received(source, message), NOW_MS)
-        self.note_metadata()
-        return next((e.message for e in effects if isinstance(e, Send) and e.to == source), None)
-
-    def expire_session(self, broker: int) -> None:
-        """Expire a broker's session now, and no other."""
-        expire_session(self.controller.state, broker, NOW_MS)
-        self.controller.handle(Fired(Timer.SESSION_CHECK), NOW_MS)
-        self.note_metadata()
 
     def heartbeat(self, broker: int) -> None:
         """Send a broker's heartbeat, which reports that it has applied all metadata."""
@@ -223,10 +155,6 @@ class PartitionCluster(ABC):
         return self.fire(leader, Timer.ISR_CHECK)
 
     @abstractmethod
-    def note_metadata(self) -> None:
-        """Remember the controller's decision, until it is applied."""
-
-    @abstractmethod
     def apply(self, broker: int, which: int) -> None:
         """Make a broker apply remembered metadata."""
 
@@ -246,11 +174,11 @@ def _have_same(found: Sequence[Controller | Replica], kept: Sequence[Controller 
     return all(one is other or one.state == other.state for one, other in zip(found, kept, strict=True))
 
 
-def new_controller(rules: Rules, min_isr: int, replicas: tuple[int, ...]) -> Shared[Controller]:
+def new_controller(rules: Rules, min_isr: int, replicas: tuple[int, ...]) -> Controller:
     """Return a controller with one partition, whose first replica leads."""
     controller = Controller(ControllerState(ControllerConfig(min_isr), rules))
     controller.state.partitions[PARTITION] = PartitionImage(replicas, replicas[0], 0, 0, replicas)
-    return Shared([controller])
+    return controller
 
 
 def new_brokers(rules: Rules, min_isr: int, brokers: int) -> Shared[Replica]:
@@ -262,20 +190,12 @@ def new_brokers(rules: Rules, min_isr: int, brokers: int) -> Shared[Replica]:
 C = TypeVar("C", bound=Any)
 
 
-class PartitionBinding(CopyingBinding[C]):
+class PartitionBinding(ControlledBinding[C]):
     """The snapshots of such clusters, and the actions that both specs share."""
 
     hint = "replog has no switch for this rule; choose a model with today's"
     acks: ClassVar[int]
     """For which replicas a producer waits."""
-
-    def __init__(self, program: Program) -> None:
-        super().__init__(program)
-        self.names: tuple[str, ...] = program.sorts[0].members
-
-    def id(self, name: str) -> int:
-        """Return a broker's number."""
-        return self.names.index(name)
 
     @reopen
     def again(self, cluster: C) -> C:
@@ -303,8 +223,7 @@ class PartitionBinding(CopyingBinding[C]):
         """One record."""
         request = ProduceRequest(1, Batch(0, -1, 1), self.acks, 1_000)
         effects = cluster.receive(self.id(leader), CLIENT, request)
-        is_done = any(isinstance(effect, Append) for effect in effects)
-        return Accepted() if is_done else Refused("nothing was appended")
+        return taken_or(any(isinstance(effect, Append) for effect in effects), "nothing was appended")
 
     @action("send_fetch")
     def send_fetch(self, cluster: C, follower: str) -> Answer:
@@ -315,7 +234,7 @@ class PartitionBinding(CopyingBinding[C]):
         following = cluster.state(broker).following
         lost = -1 if following is None else following.in_flight
         cluster.fire(broker, Timer.SEND_FETCH if lost == -1 else Timer.FETCH_TIMEOUT, max(lost, 0))
-        return Accepted() if broker in cluster.fetches else Refused("it sends no request")
+        return taken_or(broker in cluster.fetches, "it sends no request")
 
     def served(self, cluster: C, follower: str) -> FetchReply | ListOffsetsReply:
         """Deliver a request, and return the reply, which comes without records when the wait is over."""
@@ -332,7 +251,7 @@ class PartitionBinding(CopyingBinding[C]):
         cluster.put_first(self.id(broker))
         reply = cluster.ask(OPERATOR, ElectRequest(1, PARTITION))
         assert isinstance(reply, ElectReply)
-        return Accepted() if reply.error is Error.NONE else Refused(reply.error.name)
+        return taken_or(reply.error is Error.NONE, reply.error.name)
 
     @action("apply_response")
     def apply_response(self, cluster: C, follower: str) -> Answer:
@@ -357,5 +276,4 @@ class PartitionBinding(CopyingBinding[C]):
 
 
 def _replies(effects: list[Effect]) -> list[FetchReply | ListOffsetsReply]:
-    sent = (effect.message for effect in effects if isinstance(effect, Send))
-    return [message for message in sent if isinstance(message, FetchReply | ListOffsetsReply)]
+    return [*sent(effects, FetchReply), *sent(effects, ListOffsetsReply)]

@@ -21,16 +21,15 @@ numbers; and a diverging answer's HW, which is not read under today's rules.
 from __future__ import annotations
 
 import marshal
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 
 from replog.core.broker.state import FetchPhase, Leading, ReplicaState
 from replog.core.controller.state import ControllerState
 from replog.core.log.logview import LogView
-from replog.core.messages import FetchReply
 from replog.core.types import NO_LEADER, BrokerImage, BrokerState, Error, Role
 from replog.sim.recording.record_state import late_followers
-from replog_cluster import NOW_MS, PARTITION, AlterInFlight, Cluster, FetchInFlight, Node
+from replog_cluster import AlterInFlight, Cluster, FetchInFlight, Node
+from replog_controlled import NOW_MS, PARTITION, body_of, ends_of, log_of
 from specchk.conform.contract.binding import OutsideSpec
 
 Plain = dict[str, object]
@@ -58,8 +57,8 @@ class Kept:
         self._names_and_epochs = names, epochs
         self._lanes: dict[int, bytes] = {}
         # Copied now: a controller that shares them with its copies would change these as well.
-        self._partitions = dict(cluster.seen_controller.partitions)
-        self._states = _states(cluster.seen_controller)
+        self._partitions = dict(cluster.registry.partitions)
+        self._states = _states(cluster.registry)
 
     def is_as(self, cluster: Cluster) -> bool:
         """Return whether all unshared parts have the same values in the spec; False if messages differ."""
@@ -91,7 +90,7 @@ class Kept:
         return marshal.dumps(_broker(cluster, cluster.nodes.seen[number], *self._names_and_epochs), 2)
 
     def _is_same_controller(self, cluster: Cluster) -> bool:
-        found = cluster.seen_controller
+        found = cluster.registry
         # Of registrations, which every heartbeat renews, the words have the states; metadata was compared.
         return found.partitions == self._partitions and _states(found) == self._states
 
@@ -108,7 +107,7 @@ def has_same(found: Mapping[int, object], kept: Mapping[int, object]) -> bool:
 
 
 def _controller(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
-    brokers = cluster.seen_controller.brokers
+    brokers = cluster.registry.brokers
     return {
         "current": cluster.image.leader_epoch,
         "meta": {epoch: _meta(cluster, names, epoch) for epoch in epochs},
@@ -248,21 +247,9 @@ def _first_waiting(state: ReplicaState, leading: Leading) -> int:
 
 
 def _log(log: LogView, epochs: range) -> Plain:
-    written = [batch.epoch for batch in log.batches for _ in range(batch.count)]
-    if len(written) != log.leo or log.log_start != 0:
-        raise OutsideSpec(f"the log has {len(written)} records and ends at {log.leo}")
-    ends = _ends(written, epochs)
-    for epoch, start in log.epochs.entries:
-        if start != bisect_left(written, epoch):
-            raise OutsideSpec(f"the epoch cache has epoch {epoch} start at {start} of a log {written}")
-    return {"ends": ends, "cached": {epoch for epoch, _ in log.epochs.entries}}
-
-
-def _ends(written: Sequence[int], epochs: range) -> dict[int, int]:
-    """Return for each epoch the end of its records and of all earlier ones."""
-    if list(written) != sorted(written):
-        raise OutsideSpec(f"the epochs of the records fall: {written}")
-    return {epoch: bisect_right(written, epoch) for epoch in epochs}
+    if log.log_start != 0:
+        raise OutsideSpec(f"the log begins at {log.log_start}")
+    return log_of(log, epochs)
 
 
 def _in_flight(cluster: Cluster, names: Sequence[str]) -> Plain:
@@ -275,14 +262,15 @@ def _in_flight(cluster: Cluster, names: Sequence[str]) -> Plain:
 
 
 def _fetch(cluster: Cluster, slot: FetchInFlight) -> Plain:
-    request = slot.request
+    request, reply = slot.request, slot.reply
     last = request.last_fetched_epoch
+    kind, told = ("Asked", {}) if reply is None else body_of(reply, request.fetch_offset)
     return {
         "epoch": request.leader_epoch,
         "offset": request.fetch_offset,
-        "last": last if slot.reply is None and last >= 0 else None,
+        "last": last if reply is None and last >= 0 else None,
         "incarnation": _incarnation(cluster, request.replica_id, request.broker_epoch),
-        "body": ("Asked", {}) if slot.reply is None else _body(slot.reply, request.fetch_offset),
+        "body": (kind, {"hw": 0, **told} if kind == "Diverging" else told),
     }
 
 
@@ -291,17 +279,6 @@ def _incarnation(cluster: Cluster, broker: int, broker_epoch: int) -> int:
         return cluster.nodes.seen[broker].broker_epochs.index(broker_epoch)
     except ValueError:
         raise OutsideSpec(f"broker {broker} never had the broker epoch {broker_epoch}") from None
-
-
-def _body(reply: FetchReply, offset: int) -> tuple[str, Plain]:
-    if reply.diverging is not None:
-        answer = reply.diverging
-        return "Diverging", {"epoch": answer.epoch, "end": answer.end_offset, "hw": 0}
-    written = {batch.epoch for batch in reply.batches}
-    if len(written) > 1:
-        raise OutsideSpec(f"a response has records of the epochs {sorted(written)}")
-    end = reply.batches[-1].next_offset if reply.batches else offset
-    return "Records", {"of": min(written, default=None), "end": end, "hw": reply.high_watermark}
 
 
 def _proposal(cluster: Cluster, names: Sequence[str], slot: AlterInFlight) -> Plain:
@@ -324,8 +301,8 @@ def _proposal(cluster: Cluster, names: Sequence[str], slot: AlterInFlight) -> Pl
 def _ghosts(cluster: Cluster, epochs: range) -> Plain:
     spent = cluster.spent
     return {
-        "committed": _ends(cluster.committed, epochs),
-        "acked": _ends(cluster.acked, epochs),
+        "committed": ends_of(cluster.committed, epochs),
+        "acked": ends_of(cluster.acked, epochs),
         "spent": {"crashes": spent.crashes, "losses": spent.losses, "fences": spent.fences,
                   "shrinks": spent.shrinks},
     }  # fmt: skip

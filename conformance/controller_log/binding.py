@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, cast
 
-sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_partition`
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_controlled`
 
 from quorum_cluster import VOTERS, Controllers, new_controllers
 from quorum_state import SpecWords, abstract
@@ -40,7 +40,7 @@ from replog.core.protocol import Protocol
 from replog.core.quorum import records
 from replog.core.quorum.node import ControllerNode
 from replog.core.types import Batch, BrokerState, Error, MetadataImage
-from replog_partition import CLIENT, NOW_MS, PARTITION
+from replog_controlled import CLIENT, NOW_MS, PARTITION
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,

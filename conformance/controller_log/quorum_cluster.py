@@ -35,7 +35,7 @@ from replog.core.quorum.records import record_of
 from replog.core.quorum_messages import MetadataFetch, MetadataFetchReply
 from replog.core.types import BrokerImage, BrokerState, Error, MetadataImage, PartitionImage
 from replog.sim.cluster.quorum import ControllerDisk, addresses
-from replog_partition import NOW_MS, PARTITION, Shared
+from replog_controlled import NOW_MS, PARTITION, Shared
 
 VOTERS = addresses(3)
 LATE_MS = NOW_MS + 1_000_000

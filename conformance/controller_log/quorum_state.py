@@ -16,7 +16,7 @@ from typing import Any
 from quorum_cluster import Controllers
 
 from replog.core.types import MetadataRecord, PartitionImage, Role
-from replog_partition import PARTITION
+from replog_controlled import PARTITION
 from specchk.conform.contract.binding import OutsideSpec
 
 

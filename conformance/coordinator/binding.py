@@ -54,7 +54,7 @@ class GroupCluster(Cluster):
     def copy(self) -> GroupCluster:
         """Return a snapshot."""
         twin = Cluster.copy(self)
-        return GroupCluster(*(getattr(twin, field.name) for field in fields(twin)), self.completed)
+        return GroupCluster(**_parts(twin), completed=self.completed)
 
     def _sent(self, broker: int, sent: Send) -> None:
         """A new coordinator reads its log at once."""
@@ -106,7 +106,7 @@ class CoordinatorBinding(ReplogBinding):
     def start(self) -> GroupCluster:
         """Return a new cluster, whose first leader has loaded an empty log."""
         made = new_cluster(self.cluster_rules())
-        cluster = GroupCluster(*(getattr(made, field.name) for field in fields(made)))
+        cluster = GroupCluster(**_parts(made))
         leader = self.id(self.constants["first_leader"])
         cluster.receive(leader, leader, GroupLog(0, ()))
         return cluster
@@ -184,6 +184,10 @@ class CoordinatorBinding(ReplogBinding):
             return all(waits) and cluster.completed is kept.completed and is_as_kept(cluster)
 
         return is_as
+
+
+def _parts(cluster: Cluster) -> dict[str, Any]:
+    return {field.name: getattr(cluster, field.name) for field in fields(Cluster)}
 
 
 def _commit(waiting: tuple[Waiting, ...]) -> dict[str, int] | None:

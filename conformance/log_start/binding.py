@@ -18,7 +18,7 @@ from start_cluster import StartFetch, Trimming, new_cluster
 from start_state import StartWords
 
 from replog.core.broker import deletion, follower
-from replog.core.effects import Send, Timer
+from replog.core.effects import Timer
 from replog.core.log.epochs import EpochCache
 from replog.core.messages import (
     DeleteRecordsReply,
@@ -27,7 +27,8 @@ from replog.core.messages import (
 )
 from replog.core.protocol import Protocol
 from replog.core.types import Error
-from replog_partition import CLIENT, PartitionBinding
+from replog_controlled import CLIENT, sent
+from replog_partition import PartitionBinding
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
@@ -105,8 +106,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
             return Impossible("these records are deleted")
         cluster.requested[broker] = to
         effects = cluster.receive(broker, CLIENT, DeleteRecordsRequest(1, to, 1_000))
-        replies = [e.message for e in effects if isinstance(e, Send)]
-        errors = [r.error for r in replies if isinstance(r, DeleteRecordsReply) and r.error is not Error.NONE]
+        errors = [r.error for r in sent(effects, DeleteRecordsReply) if r.error is not Error.NONE]
         return Refused(errors[0].name) if errors else Accepted()
 
     @action("retain")

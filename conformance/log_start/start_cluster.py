@@ -25,16 +25,8 @@ from replog.core.messages import (
 from replog.core.protocol import Protocol
 from replog.core.types import CONTROLLER, BrokerImage, Error, MetadataImage, Role
 from replog.sim.disks.stored import StoreStorage
-from replog_partition import (
-    LONG_AGO_MS,
-    NOW_MS,
-    PARTITION,
-    Disk,
-    PartitionCluster,
-    Shared,
-    new_brokers,
-    new_controller,
-)
+from replog_controlled import LONG_AGO_MS, NOW_MS, PARTITION, Shared
+from replog_partition import Disk, PartitionCluster, new_brokers, new_controller
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +56,11 @@ class Trimming(PartitionCluster):
 
     def copy(self) -> Trimming:
         """Return a snapshot."""
+        self.has_own_controller = False  # from now on neither cluster owns it
         return Trimming(
-            self.controllers.copy(), self.brokers.copy(), self.disks.copy(), {**self.metadata},
+            self._controller, self.brokers.copy(), self.disks.copy(), {**self.metadata},
             {**self.fetches}, {**self.requested}, self.committed, self.deleted, self.fences, self.shrinks,
+            has_own_controller=False,
         )  # fmt: skip
 
     def leads(self, broker: int) -> bool:

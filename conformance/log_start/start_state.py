@@ -11,7 +11,6 @@ no state of the spec (`OutsideSpec`).
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +18,9 @@ from typing import Any
 from start_cluster import StartFetch, Trimming
 
 from replog.core.broker.state import FetchPhase
-from replog.core.log.logview import LogView
 from replog.core.messages import LATEST, FetchReply, ListOffsetsReply, ListOffsetsRequest
 from replog.core.types import BrokerState, Error
-from replog_partition import PARTITION
+from replog_controlled import PARTITION, body_of, ends_of, log_of
 from specchk.conform.contract.binding import OutsideSpec
 
 PHASES = {
@@ -50,7 +48,7 @@ class StartWords:
             **{variable: {name: lane[variable] for name, lane in lanes.items()} for variable in LANE},
             "blind": set(),
             "late": {name: set() for name in self.names},  # whatever its members: HW waits only for the ISR
-            "committed": self._ends(cluster.committed, 0),
+            "committed": ends_of(cluster.committed, self._epochs()),
             "deleted": cluster.deleted,
         }
 
@@ -82,29 +80,13 @@ class StartWords:
         slot = cluster.fetches.get(broker)
         return {
             "epoch": state.leader_epoch,
-            "log": self._log(state.log),
+            "log": {"start": state.log.log_start, **log_of(state.log, self._epochs())},
             "hw": state.log.hw,
             "phase": "fetching" if following is None else PHASES[following.phase],
             "remote": told,
             "pending": waiting[0] if waiting else None,
             "fetch": slot and {"epoch": slot.epoch, "body": _body(slot)},
         }
-
-    def _log(self, log: LogView) -> dict[str, Any]:
-        written = [epoch for epoch, _ in log.cells()]
-        if len(written) != log.leo - log.log_start:
-            raise OutsideSpec(f"a log from {log.log_start} to {log.leo} has {len(written)} records")
-        ends = self._ends(written, log.log_start)
-        for epoch, start in log.epochs.entries:
-            if start != (ends[epoch - 1] if epoch else log.log_start):
-                raise OutsideSpec(f"the epoch cache has epoch {epoch} start at {start}, not as its records")
-        return {"start": log.log_start, "ends": ends, "cached": {epoch for epoch, _ in log.epochs.entries}}
-
-    def _ends(self, written: Iterable[int], start: int) -> dict[int, int]:
-        epochs = list(written)
-        if epochs != sorted(epochs):
-            raise OutsideSpec(f"the epochs of the records fall: {epochs}")
-        return {epoch: start + bisect_right(epochs, epoch) for epoch in self._epochs()}
 
 
 def _body(slot: StartFetch) -> tuple[str, dict[str, Any]]:
@@ -123,11 +105,5 @@ def _body(slot: StartFetch) -> tuple[str, dict[str, Any]]:
     assert isinstance(reply, FetchReply)
     if reply.error is not Error.NONE:
         return "OutOfRange", {}
-    if reply.diverging is not None:
-        return "Diverging", {"epoch": reply.diverging.epoch, "end": reply.diverging.end_offset}
-    written = {batch.epoch for batch in reply.batches}
-    if len(written) > 1:
-        raise OutsideSpec(f"a response has records of the epochs {sorted(written)}")
-    end = reply.batches[-1].next_offset if reply.batches else request.fetch_offset
-    return "Records", {"of": min(written, default=None), "end": end, "hw": reply.high_watermark,
-                       "start": reply.log_start}  # fmt: skip
+    kind, told = body_of(reply, request.fetch_offset)
+    return kind, told if kind == "Diverging" else {**told, "start": reply.log_start}

@@ -32,7 +32,8 @@ from replog.core.messages import (
 )
 from replog.core.protocol import Protocol
 from replog.core.types import CONTROLLER, NO_LEADER, Error
-from replog_partition import OPERATOR, PARTITION, PartitionBinding
+from replog_controlled import OPERATOR, PARTITION
+from replog_partition import PartitionBinding
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,

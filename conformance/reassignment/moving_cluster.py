@@ -18,7 +18,8 @@ from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, Fet
 from replog.core.protocol import Protocol
 from replog.core.types import BrokerImage, BrokerState, MetadataImage, PartitionImage, Role
 from replog.sim.cluster.storage import MemoryStorage
-from replog_partition import NOW_MS, PARTITION, Disk, PartitionCluster, Shared, new_brokers, new_controller
+from replog_controlled import NOW_MS, PARTITION, Shared, epochs_of
+from replog_partition import Disk, PartitionCluster, new_brokers, new_controller
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,11 @@ class Moving(PartitionCluster):
 
     def copy(self) -> Moving:
         """Return a snapshot."""
+        self.has_own_controller = False  # from now on neither cluster owns it
         return Moving(
-            self.controllers.copy(), self.brokers.copy(), self.disks.copy(), self.target, {**self.metadata},
+            self._controller, self.brokers.copy(), self.disks.copy(), self.target, {**self.metadata},
             {**self.applied}, {**self.fetches}, {**self.proposals}, {**self.answers}, self.committed,
-            self.spent,
+            self.spent, has_own_controller=False,
         )  # fmt: skip
 
     def note_metadata(self) -> None:
@@ -95,11 +97,6 @@ class Moving(PartitionCluster):
         if state.role is Role.LEADER and state.log.hw > len(self.committed):
             self.committed = epochs_of(state)[: state.log.hw]
         return effects
-
-
-def epochs_of(state: ReplicaState) -> tuple[int, ...]:
-    """Return the leader epoch of each record of a replica's log."""
-    return tuple(epoch for epoch, _ in state.log.cells())
 
 
 def new_cluster(brokers: int, replicas: tuple[int, ...], min_isr: int, rules: Protocol) -> Moving:

@@ -16,11 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moving_cluster import Fetch, Moving, epochs_of
+from moving_cluster import Fetch, Moving
 
 from replog.core.broker.follower import truncation_point
 from replog.core.broker.state import ReplicaState
 from replog.core.types import NO_LEADER, PartitionImage
+from replog_controlled import ends_of, epochs_of
 from specchk.conform.contract.binding import OutsideSpec
 
 
@@ -37,10 +38,8 @@ class SpecWords:
         return {self.brokers[broker] for broker in brokers}
 
     def ends(self, written: Sequence[int]) -> dict[int, int]:
-        """Return a log, given each record's epoch: by epoch, the end of its records and all earlier ones."""
-        if list(written) != sorted(written):
-            raise OutsideSpec(f"the epochs of the records fall: {written}")
-        return {epoch: sum(other <= epoch for other in written) for epoch in range(self.last_epoch + 1)}
+        """Return a log, given each record's epoch."""
+        return ends_of(written, range(self.last_epoch + 1))
 
 
 def abstract(cluster: Moving, names: SpecWords) -> dict[str, Any]:

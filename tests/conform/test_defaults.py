@@ -61,7 +61,7 @@ def test_the_bindings_run_the_defaults(kind: type[ReplogBinding]) -> None:
     """Each broker and the controller of a new cluster."""
     cluster = kind(program()).start()
     rules = [cluster.controller.state.protocol]
-    rules += [node.process.state.protocol for node in cluster.nodes if node.process is not None]
+    rules += [node.process.state.protocol for node in cluster.nodes.seen if node.process is not None]
     assert rules == [Protocol()] * 3
 
 

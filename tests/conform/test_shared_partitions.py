@@ -14,7 +14,8 @@ from hidden_states import IN_MEMORY, ON_FILES, Bug
 
 from laws.sources import ROOT
 from replog.core.log.logview import LogView
-from replog_partition import Disk, Shared
+from replog_controlled import Shared
+from replog_partition import Disk
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import Binding
 from specchk.conform.contract.load import load_binding
