@@ -16,23 +16,24 @@ refactoring leaves every digest unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 from cluster_walks import walk
 from file_runs import calls, store
 from formula_runs import epoch_ends, groups, placements, propagations, rules
-from lone_broker import lone_broker
-from lone_controller import lone_controller
-from lone_coordinator import lone_coordinator
-from lone_quorum import lone_quorum
+from lone_broker import LoneBroker
+from lone_controller import LoneController
+from lone_coordinator import LoneCoordinator
+from lone_quorum import LoneQuorum
 from replog_runs import simulation, stories, story
 from store_shapes import batches, starts
 from store_walks import store_walk
 
 from replog.core.protocol import preset_names
 from replog.sim.faults.profiles import profile_names
-from specchk.conform.contract.behaviours import Behaviours, Run
+from specchk.conform.contract.behaviours import Behaviours, Run, RunWatch
 
 WALKS = 24
 FILE_WALKS = 16
@@ -94,18 +95,20 @@ def _shapes() -> Iterator[tuple[str, Run]]:
 
 def _alone() -> Iterator[tuple[str, Run]]:
     for seed in range(ALONE):
-        yield f"broker alone, seed {seed}", partial(lone_broker, seed, "kafka-4.1", ALONE_ACTIONS)
-        yield f"controller alone, seed {seed}", partial(lone_controller, seed, "kafka-4.1", ALONE_ACTIONS)
+        yield f"broker alone, seed {seed}", partial(alone, LoneBroker, seed, "kafka-4.1")
+        yield f"controller alone, seed {seed}", partial(alone, LoneController, seed, "kafka-4.1")
     for seed in range(QUORUMS):
-        yield f"controllers alone, seed {seed}", partial(lone_quorum, seed, "kafka-4.1", ALONE_ACTIONS)
+        yield f"controllers alone, seed {seed}", partial(alone, LoneQuorum, seed, "kafka-4.1")
     for seed, name in enumerate(("kafka-4.1", "kafka-4.1", "kafka-4.1", "kafka-4.1-as-is")):
-        yield (
-            f"coordinator alone of {name}, seed {seed}",
-            partial(lone_coordinator, seed, name, ALONE_ACTIONS),
-        )
+        yield f"coordinator alone of {name}, seed {seed}", partial(alone, LoneCoordinator, seed, name)
     for seed, name in enumerate(preset_names()):
-        yield f"broker alone of {name}, seed {seed}", partial(lone_broker, seed, name, ALONE_ACTIONS)
-        yield f"controller alone of {name}, seed {seed}", partial(lone_controller, seed, name, ALONE_ACTIONS)
+        yield f"broker alone of {name}, seed {seed}", partial(alone, LoneBroker, seed, name)
+        yield f"controller alone of {name}, seed {seed}", partial(alone, LoneController, seed, name)
+
+
+def alone(kind: Callable[[RunWatch, int, str], Any], seed: int, protocol: str, watch: RunWatch) -> None:
+    """Execute one run of a process without the others."""
+    kind(watch, seed, protocol).run(ALONE_ACTIONS)
 
 
 def _formulas() -> Iterator[tuple[str, Run]]:

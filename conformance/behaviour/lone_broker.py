@@ -216,8 +216,3 @@ class LoneBroker:
             DeleteRecordsRequest(number, self._near() - random.choice((0, 1)), 100),
         )
         self._give(Received(random.choice((1, CLIENT)), random.choice(requests)))
-
-
-def lone_broker(seed: int, protocol: str, actions: int, watch: RunWatch) -> None:
-    """Execute one run."""
-    LoneBroker(watch, seed, protocol).run(actions)

@@ -136,8 +136,3 @@ class LoneController:
             self._give(Fired(Timer.SEND_FETCH))
         else:
             self._send(CLIENT, RegisterReply(broker, 0, 1))  # type: ignore[arg-type]
-
-
-def lone_controller(seed: int, protocol: str, actions: int, watch: RunWatch) -> None:
-    """Execute one run."""
-    LoneController(watch, seed, protocol).run(actions)

@@ -149,8 +149,3 @@ class LoneCoordinator:
     def _replace(self) -> None:
         """Continue with a copy, which must be equal to the original."""
         self.replica = self.replica.copy()
-
-
-def lone_coordinator(seed: int, protocol: str, actions: int, watch: RunWatch) -> None:
-    """Execute one run."""
-    LoneCoordinator(watch, seed, protocol).run(actions)

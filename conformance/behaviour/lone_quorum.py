@@ -105,8 +105,3 @@ class LoneQuorum:
         """Continue with copies, which must be equal to the originals."""
         self.nodes[address] = self.nodes[address].copy()
         self.contacts = [contact.copy() for contact in self.contacts]
-
-
-def lone_quorum(seed: int, protocol: str, actions: int, watch: RunWatch) -> None:
-    """Execute one run."""
-    LoneQuorum(watch, seed, protocol).run(actions)
