@@ -43,7 +43,6 @@ from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import universe
 
 Env = list[nodes.Value]
-Eval = Callable[[Env], "object"]
 Check = Callable[[nodes.Value], None]
 _NOWHERE = Span(Source("", ""), 0, 0)  # of a fault that is not reported
 

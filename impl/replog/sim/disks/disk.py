@@ -88,11 +88,8 @@ class SimFs:
         self.is_dead = False
         self.faults.crash_in = None
 
-    def power_loss(self, choose: Chooser, choose_names: Chooser | None = None) -> None:
-        """Cut the power: of each file, keep one of the possible remains, which `choose` selects.
-
-        `choose_names` does so for directories; without it the same.
-        """
+    def power_loss(self, choose: Chooser) -> None:
+        """Cut the power: of each file or directory, keep one of the possible remains, as `choose` selects."""
         self.process_crash()
         # Sorted, so that the draws are in the same order in every run of a seed.
         for _, node in sorted(self._nodes.items()):
@@ -100,7 +97,7 @@ class SimFs:
                 node.cache = node.durable = node.surviving(choose)
                 node.pages_lost = False
             else:
-                node.names = node.surviving(choose_names or choose)
+                node.names = node.surviving(choose)
                 node.durable = node.names.copy()
             node.pending.clear()
         self._sweep()

@@ -192,8 +192,8 @@ class StoreStorage(FileStorage):
 
     __slots__ = ("fs",)
 
-    def __init__(self, fs: SimFs | None = None) -> None:
-        self.fs = SimFs() if fs is None else fs
+    def __init__(self) -> None:
+        self.fs = SimFs()
         super().__init__(self.fs)
 
     def without_bodies(self, message: Message) -> Message:

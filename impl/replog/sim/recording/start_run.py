@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from replog.core.protocol import CURRENT, Protocol
 from replog.sim.cluster.clients import Cleaner, ClientObserver
 from replog.sim.cluster.node import Network, Node
 from replog.sim.cluster.options import WorldOptions
@@ -42,10 +41,8 @@ class StartRun(RecordedRun):
 
     faults = ("crash", "cut", "cut", "cut", "expire", "elect", "elect", "miss")
 
-    def __init__(
-        self, seed: int, rules: Protocol = CURRENT, weather: Profile = _DELETE, max_events: int = MAX_EVENTS
-    ) -> None:
-        super().__init__(seed, rules, weather, max_events)
+    def __init__(self, seed: int, weather: Profile, max_events: int) -> None:
+        super().__init__(seed, weather=weather, max_events=max_events)
         if weather.deletes:
             choose, observer = self.random.randrange, ClientObserver()
             cleaner = Cleaner(CLEANER, self._find_leader, choose, self._choose_offset, observer, 500, 2_000)
@@ -79,8 +76,6 @@ class StartRun(RecordedRun):
         return {**super().header(), "format": FORMAT}
 
 
-def record_starts(
-    seed: int, profile: str = "delete", rules: Protocol = CURRENT, max_events: int = MAX_EVENTS
-) -> list[str]:
+def record_starts(seed: int, profile: str = "delete", max_events: int = MAX_EVENTS) -> list[str]:
     """Return a recording, line by line; an exception of a core is passed on to the caller."""
-    return StartRun(seed, rules, WEATHERS[profile], max_events).lines()
+    return StartRun(seed, WEATHERS[profile], max_events).lines()

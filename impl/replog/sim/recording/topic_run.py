@@ -14,12 +14,10 @@ from dataclasses import replace
 from functools import partial
 
 from replog.core.controller.placement import assign
-from replog.core.protocol import CURRENT, Protocol
 from replog.sim.cluster.clients import ClientObserver, Producer
 from replog.sim.cluster.node import Network, Node
 from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.views import PartitionView
-from replog.sim.faults.profiles import Profile
 from replog.sim.oracles.pace import MAX_EVENTS
 from replog.sim.recording.record import RecordedEvent, RecordedWorld
 from replog.sim.recording.record_run import WEATHER, RecordedRun
@@ -31,14 +29,12 @@ _TOPICS = replace(WEATHER, name="topics", about="two topics of three partitions"
 class TopicRun(RecordedRun):
     """One run; `events` are the events recorded so far of its first partition."""
 
-    def __init__(
-        self, seed: int, rules: Protocol = CURRENT, weather: Profile = _TOPICS, max_events: int = MAX_EVENTS
-    ) -> None:
-        super().__init__(seed, rules, weather, max_events)
+    def __init__(self, seed: int, max_events: int = MAX_EVENTS) -> None:
+        super().__init__(seed, weather=_TOPICS, max_events=max_events)
         for number, name in enumerate(list(self.world.partitions)[1:], 1):
             producer = Producer(
-                -100 * number, self.acks, True, weather.batches, partial(self._leader_of, name),
-                self.random.randrange, ClientObserver(), interval_ms=weather.duration_ms // weather.batches,
+                -100 * number, self.acks, True, _TOPICS.batches, partial(self._leader_of, name),
+                self.random.randrange, ClientObserver(), interval_ms=_TOPICS.duration_ms // _TOPICS.batches,
             )  # fmt: skip
             self.world.start_client(producer.address, producer, self.random.randrange(500), name)
 
@@ -74,6 +70,6 @@ class TopicRun(RecordedRun):
         return {**super().header(), "partition": self.world.first}
 
 
-def record_topic(seed: int, rules: Protocol = CURRENT, max_events: int = MAX_EVENTS) -> list[str]:
+def record_topic(seed: int, max_events: int = MAX_EVENTS) -> list[str]:
     """Return a recording, line by line; an exception of a core is passed on to the caller."""
-    return TopicRun(seed, rules, max_events=max_events).lines()
+    return TopicRun(seed, max_events).lines()

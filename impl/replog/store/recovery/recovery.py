@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from replog.store.checkpoints.checkpoint import EPOCH_FILE, METADATA_FILE, EpochEntry, write_epochs
-from replog.store.checkpoints.manifest import MANIFEST_FILE, Manifest, ManifestFile, Removal
+from replog.store.checkpoints.manifest import MANIFEST_FILE, Manifest, ManifestFile
 from replog.store.files.config import LogConfig
 from replog.store.files.errors import DamagedLogError
 from replog.store.files.findings import Kind, OpenPoint
@@ -56,11 +56,10 @@ def manifest_of(
     before: Manifest,
     segments: Sequence[Segment],
     epochs: Iterable[EpochEntry],
-    removals: Iterable[Removal] = (),
 ) -> Manifest:
     """Return the manifest of a log: its name, cuts and start, and the synced part of its segments."""
     marks = tuple(segment.mark for segment in segments if segment.mark is not None)
-    return Manifest(before.name, before.cuts, before.log_start, tuple(epochs), marks, tuple(removals))
+    return Manifest(before.name, before.cuts, before.log_start, tuple(epochs), marks)
 
 
 def open_partition(fs: Fs, directory: str, config: LogConfig, point: OpenPoint) -> Opened:
