@@ -228,7 +228,7 @@ class ReplogBinding(MachinesBinding):
         slot = cluster.alters.get(self.id(leader))
         if slot is None or slot.reply is not None:
             return Impossible("no proposal is on its way")
-        reply = cluster.ask(self.id(leader), slot.request)
+        reply = cluster.decide(self.id(leader), slot.request)
         assert isinstance(reply, AlterPartitionReply)
         if reply.error not in (Error.NONE, Error.INELIGIBLE_REPLICA):
             return Refused(reply.error.name)
@@ -260,7 +260,7 @@ class ReplogBinding(MachinesBinding):
         ordered = (broker, *(other for other in replicas if other != broker))
         partitions = cluster.controller.state.partitions
         partitions[PARTITION] = replace(cluster.image, replicas=ordered)
-        reply = cluster.ask(OPERATOR, ElectRequest(1, PARTITION, is_unclean))
+        reply = cluster.decide(OPERATOR, ElectRequest(1, PARTITION, is_unclean))
         partitions[PARTITION] = replace(cluster.image, replicas=replicas)
         assert isinstance(reply, ElectReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
@@ -306,7 +306,7 @@ class ReplogBinding(MachinesBinding):
         least = self.constants["new_min_isr"]
         if cluster.image.min_isr or least == self.constants["min_isr"]:
             return Impossible("no such change in this model, or no more of them")
-        reply = cluster.ask(OPERATOR, ConfigureRequest(1, PARTITION, least))
+        reply = cluster.decide(OPERATOR, ConfigureRequest(1, PARTITION, least))
         assert isinstance(reply, ConfigureReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
 

@@ -247,7 +247,7 @@ class Cluster(ControlledCluster):
     def heartbeat(self, broker: int) -> None:
         """Send the controller a broker's heartbeat, with the metadata version it has applied."""
         node = self.nodes.seen[broker]
-        self.ask(broker, HeartbeatRequest(broker, node.broker_epochs[-1], node.applied_version))
+        self.decide(broker, HeartbeatRequest(broker, node.broker_epochs[-1], node.applied_version))
 
     def register(self, broker: int) -> Error:
         """Start a process on the contents of the disk, if the controller admits it as a new incarnation."""
@@ -256,7 +256,7 @@ class Cluster(ControlledCluster):
         disk = node.storage.copy()
         recovered = disk.recover()
         request = RegisterRequest(broker, incarnation, recovered.previous_broker_epoch)
-        reply = self.ask(broker, request)
+        reply = self.decide(broker, request)
         assert isinstance(reply, RegisterReply)
         if reply.error is not Error.NONE:
             return reply.error

@@ -110,7 +110,7 @@ class ControlledCluster(ABC):
         """Return whether the controller has fenced a broker."""
         return self._controller.state.brokers[broker].state is BrokerState.FENCED
 
-    def ask(self, source: int, message: Message) -> Message | None:
+    def decide(self, source: int, message: Message) -> Message | None:
         """Let the controller handle a message; return its reply.  Metadata is applied later."""
         effects = self.controller.handle(Received(source, message), NOW_MS)
         self.note_metadata()

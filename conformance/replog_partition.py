@@ -110,7 +110,7 @@ class PartitionCluster(ControlledCluster):
         """Make all brokers register and apply the first metadata, as named by `apply`."""
         brokers = range(len(self.brokers.seen))
         for broker in brokers:
-            self.ask(broker, RegisterRequest(broker, 1))
+            self.decide(broker, RegisterRequest(broker, 1))
         for broker in brokers:
             self.heartbeat(broker)
         for broker in brokers:
@@ -126,7 +126,7 @@ class PartitionCluster(ControlledCluster):
     def heartbeat(self, broker: int) -> None:
         """Send a broker's heartbeat, which reports that it has applied all metadata."""
         epoch = self.registry.brokers[broker].broker_epoch
-        self.ask(broker, HeartbeatRequest(broker, epoch, self.registry.version))
+        self.decide(broker, HeartbeatRequest(broker, epoch, self.registry.version))
 
     def receive(self, broker: int, source: int, message: Message) -> list[Effect]:
         """Let a broker handle a message; its effects are performed, and returned for inspection."""
@@ -249,7 +249,7 @@ class PartitionBinding(ControlledBinding[C]):
     def elected(self, cluster: C, broker: str) -> Answer:
         """Make a replica the preferred leader, as an operator, and hold an election."""
         cluster.put_first(self.id(broker))
-        reply = cluster.ask(OPERATOR, ElectRequest(1, PARTITION))
+        reply = cluster.decide(OPERATOR, ElectRequest(1, PARTITION))
         assert isinstance(reply, ElectReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
 

@@ -194,7 +194,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
             if not able or image.leader_epoch == self.constants["MaxEpoch"]:
                 return Impossible("in the spec somebody leads")
         cluster.expire_session(number)
-        cluster.tell_leader()
+        cluster.update_leader()
         cluster.fences += 1
         return Accepted() if cluster.is_fenced(number) else Refused("it is not fenced")
 
@@ -205,7 +205,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
         if not cluster.is_fenced(number):
             return Impossible("it is not fenced")
         cluster.heartbeat(number)
-        cluster.tell_leader()
+        cluster.update_leader()
         return Refused("it stays fenced") if cluster.is_fenced(number) else Accepted()
 
     @action("apply_metadata")

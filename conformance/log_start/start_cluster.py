@@ -74,7 +74,7 @@ class Trimming(PartitionCluster):
         image = MetadataImage(self.registry.version, {PARTITION: self.image}, known)
         self.metadata[self.image.leader_epoch] = image
 
-    def tell_leader(self) -> None:
+    def update_leader(self) -> None:
         """Make the leader of the latest epoch apply the new metadata of that epoch."""
         if self.leads(self.image.leader):
             self.apply(self.image.leader, self.image.leader_epoch)
@@ -111,7 +111,7 @@ class Trimming(PartitionCluster):
                     self.disks[broker].perform(effect)
         self._note_committed(state)
         for proposal in proposals:
-            reply = self.ask(broker, proposal)
+            reply = self.decide(broker, proposal)
             assert isinstance(reply, AlterPartitionReply)
             self.perform(broker, self.brokers[broker].receive(CONTROLLER, reply, NOW_MS))
         return effects

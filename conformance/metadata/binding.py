@@ -147,15 +147,15 @@ class MetadataBinding(CopyingBinding[Cluster]):
         BadSpec("an answer to another process counts", "two_processes", {"own_answer": "false"}),
         BadSpec("versions are skipped", "far_behind", {"requests_gaps": "false"}),
         BadSpec("timers multiply", "two_processes", {"one_timer": "false"}),
-        BadCode("an unknown process goes on", Membership.heard,
+        BadCode("an unknown process goes on", Membership.on_heartbeat_reply,
                 "self.broker_epoch, self.is_fenced = -1, True", "self.is_fenced = True", "two_processes"),
-        BadCode("answers to heartbeats of others", Membership.heard,
+        BadCode("answers to heartbeats of others", Membership.on_heartbeat_reply,
                 "reply.broker_epoch != self.broker_epoch", "False", "two_processes"),
         BadCode("metadata before a registration", Membership.next_images, " or self.broker_epoch < 0", "",
                 "two_processes"),
         BadCode("a part of the history", Controller._updates_after,
                 " or (later and later[0].version != version + 1)", "", "far_behind"),
-        BadCode("a stop that nobody wanted", Membership.heard, " and self.wants_shutdown", "",
+        BadCode("a stop that nobody wanted", Membership.on_heartbeat_reply, " and self.wants_shutdown", "",
                 "two_processes"),
     )  # fmt: skip
     rules: ClassVar[MappingProxyType[str, Any]] = MappingProxyType({

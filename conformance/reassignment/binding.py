@@ -145,7 +145,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
         return self._operate(cluster, ReassignRequest(1, PARTITION, None), originals)
 
     def _operate(self, cluster: Moving, request: ReassignRequest, target: frozenset[int]) -> Answer:
-        reply = cluster.ask(OPERATOR, request)
+        reply = cluster.decide(OPERATOR, request)
         assert isinstance(reply, ReassignReply)
         if reply.error is not Error.NONE:
             return Refused(reply.error.name)
@@ -165,7 +165,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
         if request is None:
             return Impossible("nothing is proposed")
         self._order(cluster, way)
-        reply = cluster.ask(broker, request)
+        reply = cluster.decide(broker, request)
         assert isinstance(reply, AlterPartitionReply)
         if reply.error is Error.INELIGIBLE_REPLICA:
             del cluster.proposals[broker]

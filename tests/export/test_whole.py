@@ -128,11 +128,11 @@ def test_states_of_equal_names_are_no_export() -> None:
 
     alike = [share << 56 | 5 for share in range(9)]  # of one share
     others = [0, *range(-300, -1), *(number << 40 | number for number in range(1, 2_000))]
-    names.see_that_names_differ(kernel, shared(alike, others))
-    names.see_that_names_differ(kernel, [])
+    names.require_distinct(kernel, shared(alike, others))
+    names.require_distinct(kernel, [])
     for again in (alike[0], alike[8], 0, -2, others[-1]):
         with pytest.raises(Unwritten, match="two of 2309 states have the same 64-bit name"):
-            names.see_that_names_differ(kernel, shared(alike, others, [again]))
+            names.require_distinct(kernel, shared(alike, others, [again]))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from spark.small import SPEC
 from specchk.cli.commands.run import command
 from specchk.export import storage
 from specchk.spark import reach
-from specchk.spark.reasons import NO_JAVA, has_java, see_that_it_is_not_connect, see_that_settings_fit
+from specchk.spark.reasons import NO_JAVA, check_settings, has_java, refuse_connect
 
 KIP320 = str(SPEC / "kafka" / "kip320.spec")
 SPARK = ("--engine", "spark", "--conf", "spark.ui.enabled=false")
@@ -75,7 +75,7 @@ def test_settings_that_spark_cannot_start_with_are_refused(
 def test_classic_spark_is_named_and_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark 4's own name for anything but Connect, in the environment and as a setting."""
     monkeypatch.setenv("SPARK_API_MODE", "classic")
-    see_that_it_is_not_connect("local[2]", {"spark.api.mode": "classic"})
+    refuse_connect("local[2]", {"spark.api.mode": "classic"})
 
 
 @pytest.mark.parametrize("scheme", ["spark://", "k8s://", "k8s://https://"])
@@ -103,7 +103,7 @@ def test_of_several_masters_one_is_enough(monkeypatch: pytest.MonkeyPatch) -> No
         return Path(os.devnull).open("rb")
 
     monkeypatch.setattr("specchk.spark.reasons.socket.create_connection", connect)
-    see_that_settings_fit("spark://first:7077,second:7078", {})
+    check_settings("spark://first:7077,second:7078", {})
     assert tried == [("first", 7077), ("second", 7078)]
 
 

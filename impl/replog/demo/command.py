@@ -91,7 +91,7 @@ def perform(path: str, protocol: str, name: str, screen: Screen, partitions: int
     screen.say(story.about)
     screen.say()
     stage = Stage(path, preset(protocol), screen, skips_metadata=story.skips_metadata, partitions=partitions)
-    story.tell(stage)
+    story.run(stage)
     verdicts = stage.reckonings()
     for partition, verdict in verdicts.items():
         for line in verdict_lines(verdict):

@@ -28,7 +28,7 @@ class Story:
     """The events, the sentence that announces them, and whether brokers may skip metadata versions."""
 
     about: str
-    tell: Callable[[Stage], None]
+    run: Callable[[Stage], None]
     skips_metadata: bool = False
 
 

@@ -67,7 +67,7 @@ def opened(place: Path | str) -> Export:
         about = _read(storage, folder)
         for table in about["tables"].values():
             for file in table["files"]:
-                _see_whole(storage, file["name"], file["bytes"])
+                _require_whole(storage, file["name"], file["bytes"])
     except Unusable as error:
         raise NoExport(str(error)) from error
     tables = about.pop("tables")
@@ -96,7 +96,7 @@ def _read(storage: Storage, folder: str) -> dict[str, Any]:
     return about
 
 
-def _see_whole(storage: Storage, name: str, size: int) -> None:
+def _require_whole(storage: Storage, name: str, size: int) -> None:
     path = storage.name_of(name)
     try:
         there = storage.size(name)

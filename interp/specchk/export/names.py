@@ -78,7 +78,7 @@ def names_of(
     return names
 
 
-def see_that_names_differ(kernel: Loaded, names: Sequence[SharedNames]) -> None:
+def require_distinct(kernel: Loaded, names: Sequence[SharedNames]) -> None:
     """Raise `Unwritten` if two states have the same name, as in one of 2^65 / states^2 exports."""
     ends = [sum(some.ends[number] for some in names) for number in range(NAME_SHARES)]
     largest = max(end - start for start, end in pairwise((0, *ends)))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from specchk.export.columns import values_of
-from specchk.export.names import names_of, see_that_names_differ
+from specchk.export.names import names_of, require_distinct
 from specchk.export.packed import PackedWriter, Written
 from specchk.export.parts import Draft, TableWriter
 from specchk.export.schemas import EDGES, states_schema
@@ -56,7 +56,7 @@ class NativeSource:
         with ThreadPoolExecutor(many) as pool:
             for part in pool.map(lambda writer: self._write(draft, writer, pieces[writer]), range(many)):
                 written.add(part)
-        see_that_names_differ(self.kernel, written.names)
+        require_distinct(self.kernel, written.names)
         return written
 
     def _write(self, draft: Draft, number: int, runs: list[tuple[int, Run, bool]]) -> Written:

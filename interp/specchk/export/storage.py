@@ -177,7 +177,7 @@ def storage_at(place: str, *, durable: bool = True) -> Storage:
 
 def answering(place: str) -> Storage:
     """As `storage_at`; `Unusable` also if its host accepts no connection."""
-    see_that_it_answers(place)
+    require_answer(place)
     return storage_at(place)
 
 
@@ -189,7 +189,7 @@ def local_path(place: str) -> Path | None:
     return Path(place) if len(parts.scheme) <= 1 else None  # a path, or a drive letter
 
 
-def see_that_it_answers(place: str) -> None:
+def require_answer(place: str) -> None:
     """Raise `Unusable` if the host of a URI accepts no connection; its client might retry for minutes."""
     address = _address_of(place)
     if address is None:

@@ -47,7 +47,7 @@ from specchk.spark.confirming import confirm, confirmed
 from specchk.spark.exporting import SliceSource
 from specchk.spark.homes import NO_HOMES, Homes, tasks_of
 from specchk.spark.parcel import Parcel, host_of
-from specchk.spark.reach import see_scratch, see_that_all_reach, token_in
+from specchk.spark.reach import check_scratch, require_reach, token_in
 from specchk.spark.reasons import SPARK_FAILED, ended_by, given_up, native_alone, refuse
 from specchk.spark.session import ShownProgress, is_local, local_session, session, slots
 from specchk.spark.stages import LevelMaker, Made, Watch, remove_tables
@@ -97,20 +97,20 @@ def search(
     place = as_all_name_it(options.ledger)
     storage = answering(place)
     if options.resume:
-        ledger.see_that_there_is_one(storage)
+        ledger.require_search(storage)
     with (
         storage.claim(purpose_of(program)),  # before a session, which costs seconds
         token_in(storage, place, options.scratch) as token,
         session(options.master, dict(options.settings)) as context,
     ):
-        see_that_all_reach(context, storage, token)
+        require_reach(context, storage, token)
         return _searched(program, options, on_progress, context, place)
 
 
 def _searched(
     program: Program, options: SparkOptions, on_progress: OnProgress | None, context: SparkContext, place: str
 ) -> Outcome:
-    see_scratch(context, options.scratch)
+    check_scratch(context, options.scratch)
     search, room = Search(program, options, on_progress), first_room(program)
     while True:
         engine = SparkEngine(search, options, context, place)

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 from pyspark import SparkContext
 
-from specchk.export.names import names_of, see_that_names_differ
+from specchk.export.names import names_of, require_distinct
 from specchk.export.packed import PackedWriter, Written
 from specchk.export.parts import Draft, Unwritten
 from specchk.meaning.values import State
@@ -47,7 +47,7 @@ def export_slices(
             raise Unwritten(f"{error} (on {socket.gethostname()})") from error
         finally:
             writer.release()
-        see_that_names_differ(kernel, written.names)
+        require_distinct(kernel, written.names)
         written.names.clear()
         yield written
 

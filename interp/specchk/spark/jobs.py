@@ -51,7 +51,7 @@ class PieceResult(Struct, frozen=True):
     number: int
     value: Any = None
     error: Exception | None = None
-    told: str = ""
+    traceback: str = ""
     missing: str = ""
     host: str = ""
 
@@ -143,7 +143,7 @@ def came(number: int, run: Callable[[], Any]) -> PieceResult:
         if isinstance(lacking, ModuleNotFoundError):
             return PieceResult(number, missing=lacking.name or str(lacking), host=socket.gethostname())
         return PieceResult(
-            number, error=_sendable(error), told=traceback.format_exc(), host=socket.gethostname()
+            number, error=_sendable(error), traceback=traceback.format_exc(), host=socket.gethostname()
         )
 
 
@@ -169,7 +169,7 @@ def values_of(results: Iterable[PieceResult]) -> list[Any]:
                 "with the job"
             )
         if result.error is not None:
-            raise result.error from Remote(f"on {result.host}:\n{result.told}")
+            raise result.error from Remote(f"on {result.host}:\n{result.traceback}")
     return [result.value for result in ordered]
 
 

@@ -50,7 +50,7 @@ class Handed(Struct, frozen=True):
     seconds: float
 
 
-def see_that_there_is_one(storage: Storage) -> None:
+def require_search(storage: Storage) -> None:
     """Raise `Unusable` if there is no ledger; called before a claim, which would create its directory."""
     try:
         is_there = storage.exists(_NAME)

@@ -34,7 +34,7 @@ def token_in(storage: Storage, place: str, scratch: str | None) -> Iterator[Toke
         storage.remove(FOLDER)
 
 
-def see_that_all_reach(context: SparkContext, storage: Storage, token: Token) -> None:
+def require_reach(context: SparkContext, storage: Storage, token: Token) -> None:
     """Check that workers on other machines can use the token; `Unusable` or `Unavailable` if one cannot."""
     if not is_local(context):
         many = max(2, context.defaultParallelism)
@@ -48,7 +48,7 @@ def see_that_all_reach(context: SparkContext, storage: Storage, token: Token) ->
     storage.remove(FOLDER)  # now, since a search may take days
 
 
-def see_scratch(context: SparkContext, scratch: str | None) -> None:
+def check_scratch(context: SparkContext, scratch: str | None) -> None:
     """Raise `Unavailable` if the workers are on this machine, and it has no room for their tables."""
     if scratch is not None and is_local(context) and (wrong := of_scratch(scratch)):
         raise Unavailable(f"--scratch: {socket.gethostname()} {wrong}")

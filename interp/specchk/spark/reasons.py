@@ -65,7 +65,7 @@ def has_java() -> bool:
     return shutil.which("java") is not None or (home is not None and Path(home, "bin", "java").exists())
 
 
-def see_that_java_starts() -> None:
+def require_java() -> None:
     """Raise `Unavailable` without Java, or if JAVA_HOME does not contain it."""
     home = os.environ.get("JAVA_HOME")
     # Spark prefers JAVA_HOME to the path.
@@ -75,7 +75,7 @@ def see_that_java_starts() -> None:
         raise Unavailable(NO_JAVA)
 
 
-def see_that_it_is_not_connect(master: str, settings: Mapping[str, str]) -> None:
+def refuse_connect(master: str, settings: Mapping[str, str]) -> None:
     """Raise `Unavailable` for Spark Connect, whose clients support only DataFrames.
 
     The search needs barrier stages, and tasks that stay where their table is: those are of RDDs.
@@ -94,12 +94,12 @@ def see_that_it_is_not_connect(master: str, settings: Mapping[str, str]) -> None
         )
 
 
-def see_that_settings_fit(master: str, settings: Mapping[str, str]) -> None:
+def check_settings(master: str, settings: Mapping[str, str]) -> None:
     """Raise `Unavailable` for an unreachable master, and for settings with which Spark cannot start."""
     for name in ("spark.driver.memory", "spark.executor.memory"):
         if name in settings:
             is_small = name == "spark.driver.memory" and master.startswith("local")
-            _see_memory(name, settings[name], LEAST_OF_LOCAL_DRIVER if is_small else LEAST_MEMORY)
+            _check_memory(name, settings[name], LEAST_OF_LOCAL_DRIVER if is_small else LEAST_MEMORY)
     if not _MASTERS.fullmatch(master):
         raise Unavailable(
             f"--master {master} is not a master URL of Spark: local[N], spark://HOST:PORT, yarn or k8s://HOST:PORT"
@@ -109,12 +109,12 @@ def see_that_settings_fit(master: str, settings: Mapping[str, str]) -> None:
             "--master yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR, where the cluster's configuration is"
         )
     if master.startswith("local"):
-        _see_python()
+        _check_python()
     else:
-        _see_that_one_answers(master)
+        _require_master(master)
 
 
-def _see_memory(name: str, text: str, least: int) -> None:
+def _check_memory(name: str, text: str, least: int) -> None:
     size = _SIZE.fullmatch(text.strip())
     if size is None:
         raise Unavailable(f"--conf {name}={text} is not a size; write e.g. 512m or 4g")
@@ -124,13 +124,13 @@ def _see_memory(name: str, text: str, least: int) -> None:
         raise Unavailable(f"--conf {name}={text} is too small: Spark needs {least}m at least")
 
 
-def _see_python() -> None:
+def _check_python() -> None:
     python = os.environ.get("PYSPARK_PYTHON")
     if python and shutil.which(python) is None:
         raise Unavailable(f"PYSPARK_PYTHON is {python}, which is not a program here: correct it, or unset it")
 
 
-def _see_that_one_answers(master: str) -> None:
+def _require_master(master: str) -> None:
     """Raise `Unavailable` if no address of a master accepts a connection."""
     kind, _, places = master.partition("://")
     refused = []

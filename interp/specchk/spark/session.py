@@ -28,10 +28,10 @@ from pyspark.errors import PySparkException
 from specchk.search.engine import Unavailable, Unusable
 from specchk.spark.reasons import (
     SPARK_FAILED,
+    check_settings,
+    refuse_connect,
+    require_java,
     root_cause,
-    see_that_it_is_not_connect,
-    see_that_java_starts,
-    see_that_settings_fit,
 )
 from specchk.spark.worker.probe import (
     WorkerReport,
@@ -69,7 +69,7 @@ _SETTINGS = (
 @contextmanager
 def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkContext]:
     """A context whose workers have this package; `Unavailable` if there is none."""
-    see_that_java_starts()
+    require_java()
     # A user's own session (a notebook's) must remain after the search.
     existing = SparkContext._active_spark_context is not None
     with _interrupt_later() as interrupted:
@@ -131,8 +131,8 @@ def local_session(master: str | None, settings: dict[str, str]) -> Iterator[Spar
     needed = Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
     if master and not _is_local(master) and not is_submitted():
         # Before a session, which takes seconds; a master that does not answer has a message of its own.
-        see_that_it_is_not_connect(master, settings)
-        see_that_settings_fit(master, settings)
+        refuse_connect(master, settings)
+        check_settings(master, settings)
         raise needed
     with session(master, settings) as context:
         if not is_local(context):
@@ -142,10 +142,10 @@ def local_session(master: str | None, settings: dict[str, str]) -> Iterator[Spar
 
 def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
     chosen = master or LOCAL
-    see_that_it_is_not_connect(chosen, settings)
+    refuse_connect(chosen, settings)
     conf = SparkConf()
     if not is_submitted():
-        see_that_settings_fit(chosen, settings)
+        check_settings(chosen, settings)
         log = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
         conf.setMaster(chosen)
         if chosen.startswith("local"):

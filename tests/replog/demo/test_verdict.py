@@ -111,7 +111,7 @@ ENDS = {tell.__name__: Story("", tell) for tell in (early_end, nobody_left, one_
 def perform(story: Story, name: str, path: Path) -> tuple[Ended, Verdict]:
     screen = Screen(io.StringIO(), 0, is_live=False)
     stage = Ended(str(path), preset(name), screen, skips_metadata=story.skips_metadata)
-    story.tell(stage)
+    story.run(stage)
     return stage, stage.reckoning()
 
 
@@ -216,7 +216,7 @@ def test_what_a_preset_shows_ends_with_the_next_change_of_its_rules(name, tmp_pa
     story = STORIES[story_of(name)]
     screen = Screen(io.StringIO(), 0, is_live=False)
     stage = Stage(str(tmp_path), NEXT_FIX[name], screen, skips_metadata=story.skips_metadata)
-    story.tell(stage)
+    story.run(stage)
     assert stage.reckoning().is_well
 
 

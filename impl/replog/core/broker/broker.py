@@ -105,7 +105,7 @@ class Broker:
         if isinstance(message, MetadataUpdate):
             return self._update(message, now_ms)
         if isinstance(message, HeartbeatReply):
-            return self.membership.heard(message)
+            return self.membership.on_heartbeat_reply(message)
         if isinstance(message, RegisterReply):
             return self.membership.registered(message)
         if isinstance(message, ForPartition):

@@ -70,7 +70,7 @@ class Membership:
             Send(CONTROLLER, self._heartbeat()),
         ]
 
-    def heard(self, reply: HeartbeatReply) -> list[Effect]:
+    def on_heartbeat_reply(self, reply: HeartbeatReply) -> list[Effect]:
         """Apply the controller's view of this broker; register again if this incarnation is unknown."""
         if reply.broker_epoch != self.broker_epoch:
             return []

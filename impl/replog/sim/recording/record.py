@@ -44,7 +44,7 @@ from replog.sim.cluster.world import World
 from replog.sim.recording.record_looks import (
     Before,
     Decided,
-    heard,
+    applied,
     is_answer,
     look,
     message_of,
@@ -157,7 +157,7 @@ class RecordedWorld(World):
         if isinstance(item, Alarm):
             self._rang(node, before, item.timer)
         elif isinstance(item.message, MetadataUpdate):
-            if heard(node) != before.heard:
+            if applied(node) != before.applied:
                 event = "lead" if state.role is Role.LEADER else "follow"
                 self.emit(me, event, epoch=state.leader_epoch)
             elif state.role is Role.LEADER and state.brokers != before.brokers:

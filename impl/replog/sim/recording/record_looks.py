@@ -18,7 +18,7 @@ class Before:
     """The part of a broker's state before an event that recorded events need."""
 
     item: Delivery | Alarm
-    heard: tuple[object, ...]
+    applied: tuple[object, ...]
     leo: int
     in_flight: int
     pending: object
@@ -66,13 +66,13 @@ def look(node: Node, item: Delivery | Alarm) -> Before:
     state = node.broker.replica.state
     leading, following = state.leading, state.following
     return Before(
-        item, heard(node), state.log.leo, -1 if following is None else following.in_flight,
+        item, applied(node), state.log.leo, -1 if following is None else following.in_flight,
         None if leading is None else leading.pending, () if leading is None else leading.isr,
         node.storage.hw_checkpoint, state.brokers,
     )  # fmt: skip
 
 
-def heard(node: Node) -> tuple[object, ...]:
+def applied(node: Node) -> tuple[object, ...]:
     """Return the effect of metadata on a broker: a newer ISR is news to a leader only."""
     assert node.broker is not None
     state = node.broker.replica.state

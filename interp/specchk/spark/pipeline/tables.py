@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from specchk.export.manifest import manifest_of
 from specchk.export.parts import MANIFEST, TablePart
-from specchk.export.storage import Storage, Unwritable, see_that_it_answers, storage_at
+from specchk.export.storage import Storage, Unwritable, require_answer, storage_at
 from specchk.search.engine import Unusable
 from specchk.spark.pipeline.files import names_in
 
@@ -58,11 +58,11 @@ class TablesAt(Struct, frozen=True):
         `Unusable` if it is a file, is not empty, or is claimed by another run; a stream may continue its own
         tables.
         """
-        see_that_it_answers(self.place)
-        _see_that_place_is_free(self.place, may_continue=may_continue)
+        require_answer(self.place)
+        _require_free(self.place, may_continue=may_continue)
         with storage_at(self.place).claim(purpose):
             # Again, since another run may have had it meanwhile.
-            _see_that_place_is_free(self.place, may_continue=may_continue)
+            _require_free(self.place, may_continue=may_continue)
             yield
 
     def drop(self, prefix: str) -> None:
@@ -140,7 +140,7 @@ def _schema(columns: Sequence[tuple[str, str]]) -> pa.Schema:
     return pa.schema([(name, _TYPES[word]) for name, word in columns])
 
 
-def _see_that_place_is_free(place: str, *, may_continue: bool) -> None:
+def _require_free(place: str, *, may_continue: bool) -> None:
     try:
         # Claims are left behind, and do not count as contents.
         there = [name for name in names_in(place) if not name.startswith(("claim", "bid-", "held-"))]

@@ -49,7 +49,7 @@ class LedgerStates(Struct, frozen=True):
         program, totals = fair.program, self.totals
         store = Store(program, layout_of(program), kernel, cores())
         try:
-            self._see_that_they_fit(store, limit)
+            self._require_room(store, limit)
             levels = [self._loaded(store, level, look) for level in range(len(self.sizes))]
             # The last one: no state is skipped, since a model with `ignore` is refused.
             counted = (totals.generated, totals.cuts, totals.distinct, int(totals.outside), 0)
@@ -62,7 +62,7 @@ class LedgerStates(Struct, frozen=True):
             store.release()
             raise
 
-    def _see_that_they_fit(self, store: Store, limit: int | None) -> None:
+    def _require_room(self, store: Store, limit: int | None) -> None:
         """Raise `Crowded` if the states do not fit, before hours of work are lost to a killed process."""
         states = sum(self.sizes)
         needed = states * (store.state_bytes + REGION_BYTES) + 8 * store.slots_for(states)
