@@ -123,6 +123,43 @@ model other extends m:
     assert (said.code, said.err.count("error"), REJECTED[line] in said.err) == (30, 2, True), said.err
 
 
+LATER = {
+    "    properties ends\n": "S601",
+    "    properties keeps\n    Last = 69\n": "S604",
+    "    actions put, several\n    Last = 20\n": "S510",
+    "    ignore of\n": "S513",
+}
+
+
+@pytest.mark.parametrize("line", LATER)
+def test_check_rejects_what_only_a_later_model_selects(specchk: Any, here: Path, line: str) -> None:
+    """Temporal formulas, fairness and instances; the errors of another model are no reason to omit them."""
+    text = """spec s
+const Last : 0..99
+type Key = 0..Last
+var of : Key -> 0..1 = { k: 0 for k in Key }
+action put(k: Key):
+    of'[k] = 1
+action several(a: Key, b: Key, c: Key, d: Key, e: Key):
+    of'[a] = of[b] * of[c] * of[d] * of[e]
+liveness keeps: eventually of[0] == 1
+liveness ends: eventually of[0] == 1 or always of[0] == 0
+constraint small: sum(of[k] for k in Key) < 3
+deadlock ok
+fair put(k)
+model m:
+    Last = 1
+    actions put
+    properties keeps
+model n extends m:
+"""
+    (here / "s.spec").write_text(text + "    Last = 2\n", encoding="utf-8")
+    assert specchk("check", "s.spec").code == 0
+    (here / "s.spec").write_text(text + line, encoding="utf-8")
+    said = specchk("check", "s.spec")
+    assert (said.code, LATER[line] in said.err) == (30, True), said.err
+
+
 UNTIDY = "spec s\nvar  x:0..3=0\n"
 
 

@@ -104,8 +104,11 @@ def _instance(checked: CheckedSpec, fixed: FixedModel, *, is_verified: bool = Tr
 
 
 def survey(checked: CheckedSpec, model: str) -> None:
-    """Check what a model determines, without lowering actions and properties; raises `SpecError`."""
-    ground(checked, choose_model(checked, model, {}))
+    """Check what a model determines, lowering no more than that; raises `SpecError`."""
+    fixed = choose_model(checked, model, {})
+    ground(checked, fixed)
+    if fixed.ignored:  # whether a constraint reads an ignored variable shows in the program
+        _instance(checked, fixed)
 
 
 def _bounded(program: Program) -> None:

@@ -57,19 +57,24 @@ class Lowering:
         self._begin(decl.name)
         point = self.points.at("action", decl.name, decl.span)
         scope = Scope(self.spec, points="branch")
-        params: list[Local] = []
-        for param in decl.params:
-            kind = self.ground.declared(param.type, self.spec)
-            local = self.expressions.local(param.name, kind, param.span)
-            params.append(local)
+        params = self.parameters(decl)
+        for param, local in zip(decl.params, params, strict=True):
             scope = scope.bind(param.name, local)
+        body = self.statements.block(decl.body, scope)
+        return Action(decl.name, params, body, self.expressions.next_local, point, decl.span)
+
+    def parameters(self, decl: decls.Action) -> tuple[Local, ...]:
+        """The parameters of an action, whose instances are few enough to enumerate; raises `SpecError`."""
+        params = tuple([
+            self.expressions.local(param.name, self.ground.declared(param.type, self.spec), param.span)
+            for param in decl.params
+        ])  # fmt: skip
         instances = prod(cardinality(param.type) for param in params)
         if instances > MAX_INSTANCES:
             message = f"`{decl.name}` has {instances} instances, too many to enumerate in each state"
             hint = "choose smaller constants, or let a parameter range over a set in the state"
             raise refusal("S510", decl.span, message, hint)
-        body = self.statements.block(decl.body, scope)
-        return Action(decl.name, tuple(params), body, self.expressions.next_local, point, decl.span)
+        return params
 
     def property(self, decl: decls.Property) -> Property:
         """One invariant, step invariant, witness or constraint."""
@@ -209,6 +214,7 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
     refinements = [_refinement(lowering, decl) for decl in selected.refines]
     refined = tuple(one.lower() for one in refinements)
     is_temporal = liveness or any(one.abstract.fairness for one in refined)
+    params = {action.name: action.params for action in actions}
     program = Program(
         spec=spec.name, path=spec.source.path, model=model.name,
         sorts=tuple(lowering.ground.sort(full) for full in sorts_of(spec)),
@@ -222,7 +228,7 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
         deadlock_ok=_deadlock(lowering), points=tuple(lowering.points.listed),
         horizons=_horizons(lowering, selected.actions, refinements), left_out=selected.left_out,
         # Safety does not depend on fairness, so without a temporal property there is none.
-        liveness=liveness, fairness=fair_actions(spec, actions) if is_temporal else (),
+        liveness=liveness, fairness=fair_actions(spec, params) if is_temporal else (),
         left_out_actions=selected.left_out_actions,
         folded=_folded(lowering, *[one.expressions for one in refinements]),
         ignored=_ignored(spec, model), ignored_at=model.ignored[0].span if model.ignored else None,
@@ -245,6 +251,7 @@ def _refinement(lowering: Lowering, decl: decls.Refines) -> RefinementLowering:
     variables, starts = of_other.variables()
     actions = tuple(of_other.action(action) for action in other.actions.values())
     of_it = [other.prefix + name for name in other.consts]
+    fairness = fair_actions(other, {action.name: action.params for action in actions})
     # Without the place of its file, which is in no identity of a search.
     abstract = Program(
         spec=other.name, path="", model="",
@@ -253,7 +260,7 @@ def _refinement(lowering: Lowering, decl: decls.Refines) -> RefinementLowering:
         variables=variables, starts=starts,
         inits=tuple(of_other.predicate("init", "init", i.lets, i.conjuncts, i.span) for i in other.inits),
         actions=actions, invariants=(), step_invariants=(), witnesses=(), constraints=(), deadlock_ok=None,
-        points=tuple(of_other.points.listed), horizons=(), left_out=(), fairness=fair_actions(other, actions),
+        points=tuple(of_other.points.listed), horizons=(), left_out=(), fairness=fairness,
         folded=_folded(of_other),
     )  # fmt: skip
     expressions = ExpressionLowering(checked, model, Points())
@@ -272,8 +279,21 @@ def ground(checked: CheckedSpec, model: FixedModel) -> None:
     lowering.variables()
     _constants(lowering)
     _assumed(lowering)
+    _claims_of_time(lowering, _select(checked.spec, model))
     lowering.views()
     lowering.scenarios()
+
+
+def _claims_of_time(lowering: Lowering, selected: _Selected) -> None:
+    """Reject temporal properties, and fairness, that no engine checks under these constants."""
+    liveness = [lowering.liveness(prop) for prop in selected.properties if prop.kind == "liveness"]
+    refined = [lowering.spec.refined[one.alias] for one in selected.refines]
+    for other in refined:
+        of_other = Lowering(lowering.checked, lowering.model, other, as_is)
+        fair_actions(other, {one.name: of_other.parameters(one) for one in other.actions.values()})
+    params = {action.name: lowering.parameters(action) for action in selected.actions}
+    if liveness or any(other.fair for other in refined):
+        fair_actions(lowering.spec, params)
 
 
 def _assumed(lowering: Lowering) -> None:

@@ -7,14 +7,14 @@ formula has a meaning here, and each is refused with its place (S601); nothing i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.ground import evaluate_constant
 from specchk.compile.scope import Scope
 from specchk.ir.nodes import Const, Local, Var
-from specchk.ir.program import Action, Clause, Fairness, Form, Liveness, Property
+from specchk.ir.program import Clause, Fairness, Form, Liveness, Property
 from specchk.ir.types import cardinality, item_of
 from specchk.ir.walk import inside
 from specchk.lang.check.levels import children
@@ -119,9 +119,9 @@ class TemporalLowering:
         return [Const(item_of(domain.type), binder.span, value, is_open) for value in values]
 
 
-def fair_actions(spec: Spec, actions: Sequence[Action]) -> tuple[Fairness, ...]:
-    """The fairness that a spec declares for these actions; fairness of other actions is omitted."""
-    positions = {action.name: index for index, action in enumerate(actions)}
+def fair_actions(spec: Spec, actions: Mapping[str, Sequence[Local]]) -> tuple[Fairness, ...]:
+    """The fairness that a spec declares for actions with these parameters; that of others is omitted."""
+    positions = {name: index for index, name in enumerate(actions)}
     found: dict[Fairness, None] = {}
     conditions = 0
     for line in spec.fair:
@@ -134,7 +134,7 @@ def fair_actions(spec: Spec, actions: Sequence[Action]) -> tuple[Fairness, ...]:
             if fairness in found:
                 continue
             found[fairness] = None
-            conditions += prod(cardinality(actions[index].params[at].type) for at in kept)
+            conditions += prod(cardinality(actions[item.action.full][at].type) for at in kept)
             if conditions > MAX_CONDITIONS:
                 message = f"with `{item.span.text}` there are more than {MAX_CONDITIONS} fairness conditions"
                 hint = "omit parameters (`_`), or choose smaller constants"

@@ -9,7 +9,7 @@ import click
 
 from specchk.cli.common import leave, load, reject, spec_files
 from specchk.cli.exits import Exit
-from specchk.compile.instantiate import instantiate, survey
+from specchk.compile.instantiate import Instance, instantiate, survey
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.native.machine.prospects import prospects
 from specchk.report.text import counted
@@ -59,11 +59,16 @@ def _check(file: str) -> tuple[list[Diagnostic], str, list[str]]:
     for number, model in enumerate(checked.spec.models):
         # One model is lowered whole, for errors in bodies; of the others only what their constants decide is
         # new, and their scenarios.
+        whole: Instance | None = None
         if number == 0:
             with _collected(diagnostics):
-                notes = [prospect.line for prospect in prospects(instantiate(checked, model).program)]
+                whole = instantiate(checked, model)
+                notes = [prospect.line for prospect in prospects(whole.program)]
         with _collected(diagnostics):
-            survey(checked, model)
+            if whole is None:
+                survey(checked, model)
+            else:
+                whole.lowering.scenarios()
     spec = checked.spec
     if not spec.models:
         notes.append(f"{file}: no model; what only its constants decide was not checked")
