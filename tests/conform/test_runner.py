@@ -221,6 +221,19 @@ def test_a_process_that_dies_is_no_success():
     assert "Lost: a process ended before it had finished: exit code -6" in ended.stderr
 
 
+@pytest.mark.system
+def test_a_process_that_alone_is_interrupted_interrupts_all():
+    """Ctrl-C may be sent to one process; the command then ends as by Ctrl-C, not by an error of its own."""
+    program = (
+        "import os, signal; from specchk.conform.work.forks import each\n"
+        "def ended(): os.kill(os.getpid(), signal.SIGINT); signal.pause()\n"
+        "try: each([lambda: 1, ended], 2)\n"
+        "except KeyboardInterrupt: print('interrupted')"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("interrupted\n", "")
+
+
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of kept suites."""

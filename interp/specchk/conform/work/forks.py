@@ -34,7 +34,8 @@ def each(
     """The results of all tasks, in order, with `workers` processes at a time.
 
     An exception of a task that is `passing` is raised here, that of the first task if there are
-    several.  Of any other the process dies, with a traceback, and `Lost` is raised, which names it.
+    several.  Of any other the process dies, with a traceback, and `Lost` is raised, which names it; of
+    Ctrl-C it is `KeyboardInterrupt`, as without processes.
     """
     # A single task needs no separate process, and an exception from it has its traceback.
     if workers == 1 or len(tasks) == 1 or not can_fork():
@@ -42,6 +43,8 @@ def each(
     every = run_all([_saying(task, passing) for task in tasks], workers)
     # All tasks have ended, so the first in order is reported, whichever failed first in time.
     for ended in every:
+        if ended.is_interrupted:  # Ctrl-C may reach one process of them alone
+            raise KeyboardInterrupt
         if not ended.said:
             raise Lost(f"a process ended before it had finished: {ended.why}", ended.code)
         _, error = ended.said[0]

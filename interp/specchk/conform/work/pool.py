@@ -29,13 +29,14 @@ DONE, LATE, LOST = "done", "late", "lost"
 _END = "end"
 _SAID = "said"
 _DIED = "died"
+_INTERRUPTED = "interrupted"
 
 
 class Ended(Struct):
     """The messages of a task, and its end: `done`, `late` (killed at its deadline) or `lost` (it died).
 
     `why` are the last words of a lost one: its exception and where, or its exit code; `code` is that exit
-    code (below 0 a signal's) where it had no last words.
+    code (below 0 a signal's) where it had no last words.  `is_interrupted`: it was lost by Ctrl-C.
     """
 
     said: list[Any] = field(default_factory=list)
@@ -43,6 +44,7 @@ class Ended(Struct):
     why: str = ""
     code: int | None = None
     seconds: float = 0.0
+    is_interrupted: bool = False
 
 
 class _Running(Struct):
@@ -119,8 +121,8 @@ def _hear(connection: Connection, ended: Ended) -> None:
         return
     if kind == _SAID:
         ended.said.append(what)
-    elif kind == _DIED:
-        ended.how, ended.why = LOST, what
+    elif kind in (_DIED, _INTERRUPTED):
+        ended.how, ended.why, ended.is_interrupted = LOST, what, kind == _INTERRUPTED
     else:
         ended.how = DONE
 
@@ -165,7 +167,7 @@ def _work(to: Connection, task: Task, parent: int) -> None:
         to.send((_END, None))
     # Ctrl-C reaches all processes of a terminal, and the parent reports it; a trace of each would hide that.
     except KeyboardInterrupt as error:
-        to.send((_DIED, _last_words(error)))
+        to.send((_INTERRUPTED, _last_words(error)))
     except BaseException as error:  # whatever ends it, it must be reported
         to.send((_DIED, _last_words(error)))
         raise
