@@ -150,7 +150,7 @@ def json_after(command: str, before: str) -> tuple[int, object, bytes]:
     [
         ("specchk.cli.groups", "takes"),
         ("specchk.lang.frontend", "load"),
-        ("specchk.compile.instantiate", "verify"),
+        ("specchk.compile.instantiate", "simplify"),
         ("specchk.meaning.initial", "plan"),
     ],
 )
