@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -14,7 +15,7 @@ from specchk.explore.small import PER_STATE, effort_of_state, small_search
 from specchk.ir import nodes
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import SpecError
-from specchk.meaning.evaluate import Env, Eval, Evaluator
+from specchk.meaning.evaluate import Env, Evaluator
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Stepper
 from specchk.meaning.undefined import Faulty
@@ -57,7 +58,7 @@ class Counting(Evaluator):
 
     evaluations: list[int]
 
-    def compile(self, expr: nodes.Expr) -> Eval:
+    def compile(self, expr: nodes.Expr) -> Callable[[Env], nodes.Value]:
         """The function of an expression, which counts its calls."""
         function, evaluations = super().compile(expr), self.evaluations
 

@@ -30,7 +30,6 @@ from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.storage import MemoryStorage, StorageError
 from replog.sim.cluster.world import World
 from replog.sim.disks.bodies import StoredBody
-from replog.sim.disks.disk import SimFs
 from replog.sim.disks.stored import FileStorage, StoreStorage
 from replog.sim.oracles.commits import CommitWatch
 from replog.store.files.config import LogConfig
@@ -303,7 +302,7 @@ def test_what_is_read_is_what_was_written(actions):
 @pytest.mark.parametrize("body", [b"other", b"longer"])
 def test_other_bytes_in_a_segment_are_not_sent(body: bytes):
     """Not even those of a whole batch with a right CRC: the disk has failed."""
-    disks = HandleStorage(SimFs()), HandleStorage(SimFs())
+    disks = HandleStorage(), HandleStorage()
     logs = [disk.recover().log for disk in disks]
     for disk, log, content in zip(disks, logs, (b"right", body), strict=True):
         for number in range(2):
