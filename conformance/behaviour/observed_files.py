@@ -24,7 +24,6 @@ class ObservedFs:
 
     def __init__(self, fs: Fs, watch: RunWatch, at: str, root: str = "") -> None:
         self._fs, self._watch, self._at, self._root = fs, watch, at, root
-        self.exists, self.listdir, self.is_dir = fs.exists, fs.listdir, fs.is_dir
 
     def change(self, make: Callable[[], T], kind: str, path: str, **fields: object) -> T:
         """Make a change of `path`, and note it after it was made or has failed."""
@@ -48,6 +47,10 @@ class ObservedFs:
         file = self.change(lambda: self._fs.create(path), "create", path)
         return ObservedFile(file, self, path)
 
+    def exists(self, path: str) -> bool:
+        """Return whether the name exists."""
+        return self._fs.exists(path)
+
     def rename(self, source: str, target: str) -> None:
         """Replace `target`."""
         self.change(lambda: self._fs.rename(source, target), "rename", source, to=self._short(target))
@@ -55,6 +58,14 @@ class ObservedFs:
     def unlink(self, path: str) -> None:
         """Remove a file."""
         self.change(lambda: self._fs.unlink(path), "remove", path)
+
+    def listdir(self, path: str) -> tuple[str, ...]:
+        """Return the sorted names."""
+        return self._fs.listdir(path)
+
+    def is_dir(self, path: str) -> bool:
+        """Return whether `path` is a directory."""
+        return self._fs.is_dir(path)
 
     def mkdir(self, path: str) -> None:
         """Create a directory."""
@@ -76,11 +87,10 @@ class ObservedFs:
 class ObservedFile:
     """A handle whose writes, truncations and syncs are recorded."""
 
-    __slots__ = ("_file", "_fs", "_path", "close", "pread", "size")
+    __slots__ = ("_file", "_fs", "_path")
 
     def __init__(self, file: File, fs: ObservedFs, path: str) -> None:
         self._file, self._fs, self._path = file, fs, path
-        self.pread, self.size, self.close = file.pread, file.size, file.close
 
     def append(self, *parts: Buffer) -> None:
         """Write at the end."""
@@ -88,6 +98,10 @@ class ObservedFile:
         self._fs.change(
             lambda: self._file.append(*parts), "append", self._path, bytes=size, checksum=checksum
         )
+
+    def pread(self, size: int, offset: int) -> bytes:
+        """Read."""
+        return self._file.pread(size, offset)
 
     def pwrite(self, data: Buffer, offset: int) -> None:
         """Overwrite."""
@@ -108,6 +122,14 @@ class ObservedFile:
     def fsync(self) -> None:
         """Make content and size durable."""
         self._fs.change(lambda: self._file.fsync(), "sync", self._path)
+
+    def size(self) -> int:
+        """Return the length."""
+        return self._file.size()
+
+    def close(self) -> None:
+        """Release the handle."""
+        self._file.close()
 
 
 def _content(data: bytes) -> tuple[int, str]:

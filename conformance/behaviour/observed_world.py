@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Any
 from zlib import crc32
 
 from observed_files import ObservedDisk, note_files
@@ -74,10 +73,6 @@ class ObservedStorage:
     def __init__(self, watch: RunWatch, at: str, inner: Storage) -> None:
         self._watch, self._at, self.inner = watch, at, inner
 
-    def __getattr__(self, name: str) -> Any:
-        # Everything else that a disk does has no output; a copy notes nothing.
-        return getattr(self.inner, name)
-
     def _note(self, kind: str, **shown: object) -> None:
         self._watch.note(self._at, kind, **shown)
 
@@ -101,6 +96,14 @@ class ObservedStorage:
         )
         return recovered
 
+    def without_bodies(self, message: Message) -> Message:
+        """Return a message in the form that the disk keeps."""
+        return self.inner.without_bodies(message)
+
+    def with_bodies(self, message: Message) -> Message:
+        """Return a message with the bodies from the disk."""
+        return self.inner.with_bodies(message)
+
     def perform(self, effect: Effect) -> None:
         """Perform a disk effect, noting it."""
         kind = type(effect).__name__
@@ -111,6 +114,11 @@ class ObservedStorage:
             raise
         self._note(f"effect {kind}", **facts(effect))
 
+    @property
+    def hw_checkpoint(self) -> int:
+        """Return the last written HW."""
+        return self.inner.hw_checkpoint
+
     def close(self, broker_epoch: int) -> None:
         """Shut down cleanly."""
         try:
@@ -120,10 +128,38 @@ class ObservedStorage:
             raise
         self._note("stop", broker_epoch=broker_epoch)
 
+    def crash(self) -> None:
+        """Lose the process."""
+        self.inner.crash()
+
     def lose_power(self, choose: Chooser) -> None:
         """Lose the process and unflushed data; the remaining data are noted."""
         self.inner.lose_power(choose)
         self._note("power loss", end=self.inner.end())
+
+    def flush(self) -> None:
+        """Make everything durable."""
+        self.inner.flush()
+
+    def flushed(self) -> int:
+        """Return the durable end."""
+        return self.inner.flushed()
+
+    def end(self) -> int:
+        """Return the offset after the last record."""
+        return self.inner.end()
+
+    def arm(self, occasion: int, kind: int) -> None:
+        """Arm a failure of the disk."""
+        self.inner.arm(occasion, kind)
+
+    def is_armed(self) -> bool:
+        """Return whether a failure is still pending."""
+        return self.inner.is_armed()
+
+    def copy(self) -> Storage:
+        """Return a copy, which notes nothing."""
+        return self.inner.copy()
 
     def note_end(self) -> None:
         """Note the contents of the disk at the end of a run."""
