@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from specchk.cli.common import indented_json
 
 TEXTS = st.text(st.characters(exclude_categories=()))  # of file names that are not UTF-8, too
-ATOMS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
+ATOMS = st.none() | st.booleans() | st.integers() | st.floats() | TEXTS
 VALUES = st.recursive(
     ATOMS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 import click
+from msgspec import DecodeError
 from msgspec.json import format as format_json
 
 from specchk.cli.exits import Exit
@@ -216,7 +217,8 @@ def indented_json(report: Any) -> str:
     text = json.dumps(report, ensure_ascii=False)
     try:
         return format_json(text)
-    except UnicodeEncodeError:  # of a file's name that is not UTF-8; this takes four times as long
+    # Of a file's name that is not UTF-8, or a number that JSON has not; this takes four times as long.
+    except (UnicodeEncodeError, DecodeError):
         return json.dumps(report, indent=2, ensure_ascii=False)
 
 
