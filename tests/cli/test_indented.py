@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from specchk.cli.common import indented_json
@@ -20,6 +20,8 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
+@example({"rate": float("inf"), "none": [float("nan")]})
+@example({"path": "\udcff.spec"})
 def test_the_text_is_that_of_json(value: Any) -> None:
     assert indented_json(value) == json.dumps(value, indent=2, ensure_ascii=False)
 
