@@ -18,9 +18,8 @@ from replog.sim.run import Simulation
 from replog_rules import GATE
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import load_tracing
-from specchk.conform.mutation.accepted_runs import AcceptedRuns
 from specchk.conform.mutation.members import Bench, Outside, Reporter, SuiteMember
-from specchk.conform.mutation.other_gates import OtherGate
+from specchk.conform.mutation.other_gates import AcceptedRuns, OtherGate
 from specchk.conform.mutation.recorded import Recorded
 from specchk.conform.recordings.campaign import run_campaign
 from specchk.conform.recordings.explainer import CampaignOptions

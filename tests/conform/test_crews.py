@@ -26,7 +26,7 @@ from specchk.conform.mutation.members import Bench
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.mutate import MutationCampaign as Mutants
 from specchk.conform.mutation.mutate import Settings
-from specchk.conform.mutation.mutate_by import ByCrew, kit_for
+from specchk.conform.mutation.mutate_by import by_crew, kit_for
 from specchk.conform.mutation.patches import Patch
 from specchk.conform.recordings.by_crew import CrewExplainer, run_campaign_by
 from specchk.conform.recordings.campaign import Campaign, run_campaign
@@ -314,7 +314,7 @@ def test_a_crew_holds_mutants(tmp_path: Path):
         kit = kit_for(bench, home / "mutants", cls)
         crew = Elsewhere(cls, kit, tmp_path / "away")
         found = []
-        for by in (None, ByCrew(crew, kit)):
+        for by in (None, by_crew(crew, kit)):
             settings = Settings(workers=1, is_cached=False)
             campaign = Mutants(bench, home / "mutants", {"purse"}, settings, by)
             ground = campaign.survey()

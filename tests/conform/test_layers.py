@@ -24,9 +24,8 @@ from specchk.lang.frontend import check
 # Of the flaws below, walks see the first two, another binding's gate the first, and a test the third.
 MEMBERS = """
 from specchk.conform.contract.binding import At
-from specchk.conform.mutation.accepted_runs import AcceptedRuns
 from specchk.conform.mutation.members import Outside, SuiteMember
-from specchk.conform.mutation.other_gates import OtherGate
+from specchk.conform.mutation.other_gates import AcceptedRuns, OtherGate
 from specchk.conform.replay.suites import SuiteWalks
 
 def notes(reporter):

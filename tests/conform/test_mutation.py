@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Thread
 
+import msgspec
 import pytest
 from bank import SPEC, BankBinding
 from hypothesis import given
@@ -27,15 +28,7 @@ from specchk.conform.mutation.members import Bench, Kill, members_of
 from specchk.conform.mutation.mutants import Mutant, MutantError, chosen, diff, load
 from specchk.conform.mutation.operators import argued, generated, sampled
 from specchk.conform.mutation.outcomes import MutantOutcome
-from specchk.conform.mutation.patches import (
-    Patch,
-    StalePatch,
-    as_json,
-    forget,
-    from_json,
-    install,
-    patched,
-)
+from specchk.conform.mutation.patches import Patch, StalePatch, forget, install, patched
 from specchk.conform.mutation.reach import reaches, recording, touched
 from specchk.conform.mutation.scores import REQUIRED, Requirement, Score, headline
 from specchk.conform.work.pool import run_all
@@ -65,7 +58,8 @@ def test_patches_with_places_do_not_disturb_each_other(parts, data):
     news = data.draw(st.lists(st.sampled_from(["", "x", "xyz"]), min_size=len(parts), max_size=len(parts)))
     patches = [Patch("m", old, new, at) for at, (old, new) in enumerate(zip(parts, news, strict=True))]
     assert patched("".join(parts), patches) == "".join(news)
-    assert from_json(json.loads(json.dumps(as_json(patches)))) == tuple(patches)
+    sent = msgspec.json.encode(patches)
+    assert msgspec.json.decode(sent, type=tuple[Patch, ...]) == tuple(patches)
 
 
 @pytest.fixture
@@ -212,7 +206,7 @@ def test_no_control_names_a_function_that_a_refactoring_renames():
 def test_a_harness_mutant_is_installed_before_what_it_changes_is_loaded():
     """The process of a self-check finds `patches`, and has none of the patched modules yet."""
     every = [patch for one in load(MUTANTS / "harness") for patch in one.patches]
-    command = [sys.executable, "-c", harness._START, json.dumps(as_json(every)), "--version"]
+    command = [sys.executable, "-c", harness._START, msgspec.json.encode(every), "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from specchk.conform.mutation.accepted_runs import AcceptedRuns
 from specchk.conform.mutation.members import SuiteMember, load
-from specchk.conform.mutation.other_gates import OtherGate
+from specchk.conform.mutation.other_gates import AcceptedRuns, OtherGate
 from specchk.conform.mutation.recorded import Recorded
 
 ROOT = Path(__file__).parents[2]

@@ -26,8 +26,8 @@ from specchk.conform.mutation.harness import run_harness
 from specchk.conform.mutation.members import Bench, binding_in, listed
 from specchk.conform.mutation.members import load as load_module
 from specchk.conform.mutation.mutants import Mutant, MutantError, chosen, diff, load
-from specchk.conform.mutation.mutate import MutationCampaign, Settings
-from specchk.conform.mutation.mutate_by import ByCrew, kit_for
+from specchk.conform.mutation.mutate import By, MutationCampaign, Settings
+from specchk.conform.mutation.mutate_by import by_crew, kit_for
 from specchk.conform.mutation.operators import argued, generated, sampled
 from specchk.conform.mutation.outcomes import MutantOutcome
 from specchk.conform.mutation.patches import StalePatch
@@ -192,10 +192,10 @@ def _run(path: Path, choice: MutateChoice, cluster: ClusterChoice, *, as_json: b
     cls = bench.binding()
     kit = cache(lambda: kit_for(bench, choice.folder(path), cls))
     with crew_on(cluster, kit, cls, as_json=as_json) as crew:
-        return _score(choice, bench, every, None if crew is None else ByCrew(crew, kit()))
+        return _score(choice, bench, every, None if crew is None else by_crew(crew, kit()))
 
 
-def _score(choice: MutateChoice, bench: Bench, every: Sequence[Mutant], by: ByCrew | None) -> Score:
+def _score(choice: MutateChoice, bench: Bench, every: Sequence[Mutant], by: By | None) -> Score:
     packages = {module.split(".")[0] for mutant in every for module in mutant.modules}
     folder = choice.folder(bench.folder / bench.main)
     campaign = MutationCampaign(bench, folder, tuple(packages), choice.settings, by)

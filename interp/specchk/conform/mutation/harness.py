@@ -10,17 +10,17 @@ A patch is installed before specchk is imported, so no module here can be in the
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec import json
+
 from specchk.conform.mutation.members import Kill
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.mutate import UNCHANGED
 from specchk.conform.mutation.outcomes import Baseline, MutantOutcome, words_of
-from specchk.conform.mutation.patches import as_json
 from specchk.conform.work.pool import DONE, LATE, Ended, Task, run_all
 from specchk.processes import cores
 
@@ -29,9 +29,10 @@ LIMIT_SECONDS = 1800.0  # for a self-check that hangs; it decides nothing
 # harness, which shows nothing about what it would overlook.
 PASSED, CAUGHT = 0, frozenset({13, 14, 20, 21, 30})
 _START = (
-    "import json, sys\n"
-    "from specchk.conform.mutation import patches\n"
-    "patches.install(patches.from_json(json.loads(sys.argv.pop(1))))\n"
+    "import sys\n"
+    "from msgspec import json\n"
+    "from specchk.conform.mutation.patches import Patch, install\n"
+    "install(json.decode(sys.argv.pop(1), type=tuple[Patch, ...]))\n"
     "from specchk.cli.main import main\n"
     "main()\n"
 )
@@ -60,7 +61,7 @@ def run_harness(
 
 def _run(mutant: Mutant, binding: Path, options: Sequence[str]) -> tuple[int, str]:
     """The exit code of a self-check, and its first line."""
-    patches = json.dumps(as_json(mutant.patches))
+    patches = json.encode(mutant.patches).decode()
     # Without warnings: one would be the first line of the errors, and be shown as the reason.
     python = [sys.executable, "-P", "-W", "ignore", "-c", _START, patches]
     command = [*python, "mutate", str(binding), "--self-check", *options]

@@ -19,13 +19,13 @@ changes is not run.  Not here: processes, and the counts (`mutate`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -49,6 +49,7 @@ from specchk.conform.work.effort import ENDLESS, TooMuch, WorkMeter
 from specchk.conform.work.programs import whole_instance
 from specchk.lang.frontend import CheckedSpec
 
+T = TypeVar("T")
 # Walks that are one test: few, so that a kill is soon repeated, and more than one, since a test has its cost.
 PER_TEST = 5
 WALKS = SuiteWalks(5, 100, 50)
@@ -109,6 +110,12 @@ class Reporter(Struct):
             seconds = perf_counter() - self.begun
             self.on_kill(Kill(self.member, test, first, seconds, is_endless, self.layer))
         return self.needs_more
+
+    def check_each(self, tests: Iterable[tuple[str, T]], run: Callable[[T], str]) -> None:
+        """Run tests, each by its name and subject, as long as more are needed."""
+        for test, subject in tests:
+            if not self.check(test, partial(run, subject)):
+                break
 
     @property
     def needs_more(self) -> bool:
@@ -191,7 +198,7 @@ class SuiteMember(Struct, frozen=True):
             reporter.note("loading", f"{type(error).__name__}: {error}")
             return True
         # After the binding was loaded: it cannot test what it did not import.
-        if modules and not any(module in sys.modules for module in modules):
+        if modules and sys.modules.keys().isdisjoint(modules):
             return False
         program = bench.instance(self.at).program
         if self.at.suite in MADE_OF_CASES:
@@ -208,16 +215,13 @@ class SuiteMember(Struct, frozen=True):
         # One runner, so that cases take their common beginning once. A mutant that breaks it makes the next
         # case take it again; that work is within the margin of `mutate.MORE_WORK`.
         runner = Runner(replayer, suite)
-        for case in suite.cases:
-            if not reporter.check(case.id, lambda case=case: _one_line(runner.run(case).divergence)):  # type: ignore[misc]
-                return
+        cases = ((case.id, case) for case in suite.cases)
+        reporter.check_each(cases, lambda case: _one_line(runner.run(case).divergence))
 
     def _walks(self, replayer: Replayer[Any], reporter: Reporter) -> None:
-        for first in range(0, self.walks.walks, PER_TEST):
-            walks = SuiteWalks(self.walks.seed + first, PER_TEST, self.walks.steps)
-            run = partial(run_walks, replayer, walks)
-            if not reporter.check(f"seed {walks.seed}", lambda run=run: failure_of(run())):  # type: ignore[misc]
-                return
+        seeds = range(self.walks.seed, self.walks.seed + self.walks.walks, PER_TEST)
+        walks = ((f"seed {seed}", SuiteWalks(seed, PER_TEST, self.walks.steps)) for seed in seeds)
+        reporter.check_each(walks, lambda some: failure_of(run_walks(replayer, some)))
 
 
 class Outside(Struct, frozen=True):

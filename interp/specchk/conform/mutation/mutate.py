@@ -32,6 +32,7 @@ from msgspec import Struct
 from specchk import kept
 from specchk.conform.contract.failures import LEAVING
 from specchk.conform.gate import choices
+from specchk.conform.mutation import outcomes
 from specchk.conform.mutation.members import (
     Bench,
     Member,
@@ -43,18 +44,8 @@ from specchk.conform.mutation.members import (
 )
 from specchk.conform.mutation.mutants import Mutant, MutantError
 from specchk.conform.mutation.other_gates import files_of
-from specchk.conform.mutation.outcomes import (
-    Baseline,
-    MutantOutcome,
-    ground_of,
-    outcome_of,
-    read_ground,
-    read_outcome,
-    together,
-    write_ground,
-    write_outcome,
-)
-from specchk.conform.mutation.patches import Counted, Patch, as_json, forget, install
+from specchk.conform.mutation.outcomes import Baseline, MutantOutcome
+from specchk.conform.mutation.patches import Counted, Patch, forget, install
 from specchk.conform.mutation.reach import modules_of, reaches, recording, touched
 from specchk.conform.work.effort import TooMuch
 from specchk.conform.work.installed import installed
@@ -87,10 +78,6 @@ class Settings(Struct, frozen=True):
     is_cached: bool = True
     enough: int = 2
     by_layer: bool = False  # `enough` failures in each layer, instead of in all together
-
-
-def _nothing(_: object) -> None:
-    """Ignore an outcome."""
 
 
 class Subject(Struct, frozen=True):
@@ -151,23 +138,29 @@ class MutationCampaign:
         return [member for member in every if any(fnmatch.fnmatch(member.name, glob) for glob in wanted)]
 
     def run(
-        self, mutants: Sequence[Mutant], done: Callable[[MutantOutcome], None] = _nothing
+        self, mutants: Sequence[Mutant], done: Callable[[MutantOutcome], None] = lambda _: None
     ) -> list[MutantOutcome]:
         """The outcomes of all mutants, in order; `done` receives each as soon as it is known."""
-        outcomes = Records(
-            lambda key, subject: read_outcome(key, subject.mutant),
-            lambda subject, ended: outcome_of(subject.mutant, ended), write_outcome, done,
+        records = Records(
+            lambda key, subject: outcomes.read_outcome(key, subject.mutant),
+            lambda subject, ended: outcomes.outcome_of(subject.mutant, ended), outcomes.write_outcome, done,
         )  # fmt: skip
-        return self._held([self._asked(mutant) for mutant in mutants], self.settings.seconds, outcomes)
+        return self._held([self._asked(mutant) for mutant in mutants], self.settings.seconds, records)
 
     def survey(self) -> Baseline:
         """Run all members on the unchanged implementation; record the lines that each runs, and its work."""
         grounds = Records(
-            lambda key, _: read_ground(key), lambda subject, ended: ground_of(min(subject.members), ended),
-            write_ground, _nothing,
+            lambda key, _: outcomes.read_ground(key),
+            lambda subject, ended: outcomes.ground_of(min(subject.members), ended),
+            outcomes.write_ground, lambda _: None,
         )  # fmt: skip
-        subjects = [self._asked_unchanged(member.name) for member in self.members]
-        self.ground = together(self._held(subjects, SLOWER * self.settings.seconds, grounds))
+        # Of unlimited work, if no number was given.
+        work = self.settings.work
+        subjects = [
+            Subject(UNCHANGED, frozenset({member.name}), ((member.name, work),) if work else ())
+            for member in self.members
+        ]
+        self.ground = outcomes.together(self._held(subjects, SLOWER * self.settings.seconds, grounds))
         return self.ground
 
     def _held(self, subjects: Sequence[Subject], seconds: float, records: Records[T]) -> list[T]:
@@ -231,11 +224,6 @@ class MutationCampaign:
 
         return hold
 
-    def _asked_unchanged(self, name: str) -> Subject:
-        """The request for a member of the survey: unlimited work, if no number was given."""
-        work = ((name, self.settings.work),) if self.settings.work else ()
-        return Subject(UNCHANGED, frozenset({name}), work)
-
     def _asked(self, mutant: Mutant) -> Subject:
         """The members that could detect a mutant, and the work allowed for each of their tests."""
         changed, ground = touched(mutant.patches), self.ground
@@ -282,9 +270,7 @@ class MutationCampaign:
         # The survey runs every test, however many failures are enough for a kill; its results serve both.
         settings = self.settings
         enough = (settings.enough, settings.by_layer) if subject.mutant.patches else (0, False)
-        return kept.name_of(
-            world, as_json(subject.mutant.patches), *enough, sorted(subject.members), subject.work
-        )
+        return kept.name_of(world, subject.mutant.patches, *enough, sorted(subject.members), subject.work)
 
     def _world(self) -> str:
         """A digest of all relevant sources, except the patches."""

@@ -20,7 +20,7 @@ from specchk.conform.contract.binding import Binding
 from specchk.conform.covers.cases import Suite
 from specchk.conform.gate import choices
 from specchk.conform.mutation.members import Bench, listed, members_of
-from specchk.conform.mutation.mutate import MutationCampaign, Settings, Subject
+from specchk.conform.mutation.mutate import By, MutationCampaign, Settings, Subject
 from specchk.conform.mutation.other_gates import files_of
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.kit import Kit, kit_of
@@ -86,32 +86,29 @@ def kit_for(bench: Bench, mutants: Path, cls: type[Binding[Any]]) -> Kit:
     return kit_of(bench.folder / bench.main, cls, bench.checked, more)
 
 
-class ByCrew(Struct, frozen=True):
-    """Runs a campaign's mutants by a crew; a value for `MutationCampaign.by`."""
+def by_crew(crew: Crew, kit: Kit) -> By:
+    """A value for `MutationCampaign.by`: `done` receives each result, in order, when its wave is finished."""
 
-    crew: Crew
-    kit: Kit
-
-    def __call__(
-        self,
+    def run(
         campaign: MutationCampaign,
         todo: Sequence[Subject],
         seconds: float,
         done: Callable[[int, Ended], None],
     ) -> list[Ended]:
-        """As `pool.run_all` of their tasks: `done` receives each, in order, when its wave is finished."""
         bench = campaign.bench
         work = Holding(
-            self.kit.main, self.kit.base, shown(campaign.folder, bench.folder), campaign.packages,
+            kit.main, kit.base, shown(campaign.folder, bench.folder), campaign.packages,
             replace(campaign.settings, workers=1), tuple(bench.suites.items()), seconds,
         )  # fmt: skip
         results: list[Ended] = []
-        size = WAVE * self.crew.hands
+        size = WAVE * crew.hands
         # In waves, since a crew returns its results together: an interrupted campaign loses one wave.
         for first in range(0, len(todo), size):
             wave = todo[first : first + size]
             about = f"{bench.main}: mutants {first + 1} to {first + len(wave)} of {len(todo)}"
-            for ended in self.crew.each(work, wave, about):
+            for ended in crew.each(work, wave, about):
                 done(len(results), ended)
                 results.append(ended)
         return results
+
+    return run

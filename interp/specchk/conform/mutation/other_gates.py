@@ -1,29 +1,35 @@
-"""A member of a gate: the gate of another binding of the same implementation.
+"""Members of a gate: the gate of another binding of the same implementation, and its accepted behaviour.
 
     OtherGate("store", "store/binding.py")     each suite of that binding's gate is a test
     OtherGate("files", "on_files.py", (At("two_brokers", suite="faults"),))        other suites than its gate
+    AcceptedRuns("behaviour", "behaviour/behaviours.py")     each run must match its lock, and is a test
 
 An implementation has a binding for each part of it that a spec describes, and a flaw in one part is rarely
 visible in the suites of another.
 
-Invariant: what no mutant changes, specs and suites, is computed once, in `prepare`; the binding and its
-neighbours are loaded again for each mutant.  Not here: the suites of the main binding (`members`).
+Invariants: what no mutant changes, specs and suites, is computed once, in `prepare`; the file and its
+neighbours are loaded again for each mutant; runs, and the list of them, are as `specchk behaviour --lock`
+has them.  Not here: the suites of the main binding (`members`), how a run is taken and compared
+(`behaviour.running`).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from specchk.conform.behaviour.accepted import NAME, BadAccepted, read
+from specchk.conform.behaviour.running import taken
+from specchk.conform.behaviour.symbols import Symbols
+from specchk.conform.contract.behaviours import Run
 from specchk.conform.contract.binding import At
-from specchk.conform.contract.load import NoBinding, load_binding
+from specchk.conform.contract.load import NoBinding, load_behaviours, load_binding
 from specchk.conform.covers.cases import MADE_OF_CASES
 from specchk.conform.gate.tiers import BUDGETS, parts_of, run_part
-from specchk.conform.mutation.accepted_runs import AcceptedRuns
 from specchk.conform.mutation.members import Bench, Member, Reporter, failure_of
 from specchk.conform.mutation.patches import forget
 from specchk.conform.replay.replay import Replayer
@@ -40,14 +46,10 @@ class OtherGate(Struct, frozen=True):
     suites: tuple[At, ...] = ()  # all of the binding's gate, if none is named
     layer: str = "gate"
 
-    def files(self, bench: Bench) -> list[Path]:
-        """The binding's file and its neighbours."""
-        return sorted(self._path(bench).parent.glob("*.py"))
-
     def prepare(self, bench: Bench) -> None:
         """Compute the suites, with the unchanged implementation."""
         if self.name not in bench.gates:
-            path = self._path(bench)
+            path = bench.folder / self.file
             cls = load_binding(path)
             checked = check(str(path.parent / cls.spec))
             bench.gates[self.name] = tuple(parts_of(cls, checked, self.suites or cls.gate))
@@ -58,7 +60,7 @@ class OtherGate(Struct, frozen=True):
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
         """Run the suites as long as more are needed; False if they do not use the modules."""
-        path = self._path(bench)
+        path = bench.folder / self.file
         # Its neighbours were loaded with the unchanged implementation.
         forget((), [path.parent])
         try:
@@ -66,19 +68,71 @@ class OtherGate(Struct, frozen=True):
         except NoBinding as error:
             reporter.note("loading", str(error))
             return True
-        if modules and not any(module in sys.modules for module in modules):
+        if modules and sys.modules.keys().isdisjoint(modules):
             return False
-        for part in bench.gates[self.name]:
-            fresh = replace(part, binding=cls(part.instance.program))
-            if not reporter.check(part.name, lambda fresh=fresh: failure_of(run_part(fresh, BUDGET))):  # type: ignore[misc]
-                break
+        parts = (
+            (part.name, replace(part, binding=cls(part.instance.program))) for part in bench.gates[self.name]
+        )
+        reporter.check_each(parts, lambda part: failure_of(run_part(part, BUDGET)))
         return True
 
-    def _path(self, bench: Bench) -> Path:
-        return bench.folder / self.file
+
+class AcceptedRuns(Struct, frozen=True):
+    """The runs of the behaviours in `file`, a path from the main binding's folder."""
+
+    name: str
+    file: str
+    layer: str = "behaviour"
+
+    def prepare(self, bench: Bench) -> None:
+        """Read the lock, without which no run can be checked."""
+        self._accepted(bench)
+
+    def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
+        """Execute runs as long as they are needed; False if they do not use the modules."""
+        path, accepted = bench.folder / self.file, self._accepted(bench)
+        # Its neighbours were loaded with the unchanged implementation.
+        forget((), [path.parent])
+        runs: dict[str, Run] = {}
+
+        def listed() -> str:
+            runs.update(load_behaviours(path)().runs())
+            other = sorted(runs.keys() ^ accepted.keys())
+            return f"{len(other)} runs are not those of the lock, {other[0]} first" if other else ""
+
+        try:
+            needs_more = reporter.check("the list of runs", listed)
+        except NoBinding as error:
+            needs_more = reporter.note("loading", str(error))
+        if modules and sys.modules.keys().isdisjoint(modules):
+            return False
+        if needs_more:
+            names = ((name, name) for name in runs)
+            reporter.check_each(names, lambda name: _changed(name, runs[name], accepted.get(name)))
+        return True
+
+    def _accepted(self, bench: Bench) -> Mapping[str, Symbols]:
+        """The digests in the lock; `BadAccepted` if there is none."""
+        path = (bench.folder / self.file).with_name(NAME)
+        accepted = read(path)
+        if accepted is None:
+            raise BadAccepted(f"there is no {path}")
+        return accepted
+
+
+def _changed(name: str, run: Run, accepted: Symbols | None) -> str:
+    """The first difference of a run from the accepted one; empty if there is none."""
+    difference = None if accepted is None else taken(name, run, accepted).difference  # None: listed above
+    if difference is None:
+        return ""
+    return f"step {difference.number}, {difference.about[:80]}: {difference.place} {difference.after or ''}"
 
 
 def files_of(members: Iterable[Member], bench: Bench) -> set[Path]:
-    """The files of all other bindings and behaviours among some members."""
-    others = [member for member in members if isinstance(member, OtherGate | AcceptedRuns)]
-    return {path for member in others for path in member.files(bench)}
+    """The files of all other bindings and behaviours among some members, with their neighbours and locks."""
+    files: set[Path] = set()
+    for member in members:
+        if isinstance(member, OtherGate | AcceptedRuns):
+            folder = (bench.folder / member.file).parent
+            files.update(folder.glob("*.py"), [folder / NAME] if isinstance(member, AcceptedRuns) else [])
+    return files

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct, convert, field, to_builtins
+from msgspec.structs import replace
 
 from specchk import kept
 from specchk.conform.mutation.members import Kill
@@ -134,32 +135,24 @@ def _place(key: str) -> Path | None:
 def read_outcome(key: str, mutant: Mutant) -> MutantOutcome | None:
     """The outcome stored under a name."""
     known = kept.read_json(_place(key))
-    if known is None:
-        return None
-    kills, asked = convert((known["kills"], known["asked"]), tuple[tuple[Kill, ...], tuple[str, ...]])
-    return MutantOutcome(mutant, kills, asked, known["tests"], DONE, known["seconds"], is_cached=True)
+    # Its story is not a part of the name.
+    return None if known is None else replace(convert(known, MutantOutcome), mutant=mutant, is_cached=True)
 
 
 def write_outcome(key: str, outcome: MutantOutcome) -> None:
     """Store an outcome, unless it is none."""
     if outcome.how == DONE:
         # A stopped mutant depends on the speed of this machine; it is not kept.
-        kills = to_builtins(outcome.kills)
-        known = {"kills": kills, "asked": outcome.asked, "tests": outcome.tests, "seconds": outcome.seconds}
-        kept.write_json(_place(key), known)
+        kept.write_json(_place(key), to_builtins(outcome))
 
 
 def read_ground(key: str) -> Baseline | None:
     """The stored results on the unchanged implementation."""
     known = kept.read_json(_place(key))
-    if known is None:
-        return None
-    return Baseline((), (), known["tests"], convert(known["lines"], dict[str, Lines]), known["work"])
+    return None if known is None else convert(known, Baseline)
 
 
 def write_ground(key: str, ground: Baseline) -> None:
     """Store the results, if they are sound."""
     if ground.is_sound:
-        lines = {name: {module: sorted(those) for module, those in modules.items()}
-                 for name, modules in ground.lines.items()}  # fmt: skip
-        kept.write_json(_place(key), {"tests": ground.tests, "lines": lines, "work": dict(ground.work)})
+        kept.write_json(_place(key), to_builtins(ground))

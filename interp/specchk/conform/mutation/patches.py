@@ -16,14 +16,13 @@ only, because specchk itself is patched this way too.  Not here: the patches and
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct
 
 from specchk.conform.work.effort import TICK, WorkMeter, counted
 
@@ -43,28 +42,22 @@ class StalePatch(Exception):
 
 def patched(source: str, patches: Iterable[Patch]) -> str:
     """A source with its patches applied, those with a place first and backwards, to keep places valid."""
-    wanted = list(patches)
     # From the end, so that a replacement of another length moves no place that is still to come.
-    for patch in sorted((patch for patch in wanted if patch.at is not None), key=_place, reverse=True):
-        place = _place(patch)
-        end = place + len(patch.old)
-        if source[place:end] != patch.old:
-            raise StalePatch(f"{patch.module}: at {place} there is no longer `{patch.old}`")
-        source = source[:place] + patch.new + source[end:]
-    for patch in wanted:
-        if patch.at is None:
-            count = source.count(patch.old)
-            # Texts and not line numbers: they survive changes elsewhere, and one that no longer fits is an
-            # error, not another mutant.
-            if count != 1:
-                first = patch.old.strip().splitlines()[0] if patch.old.strip() else "nothing"
-                raise StalePatch(f"{patch.module}: the text that begins `{first}` is found {count} times")
-            source = source.replace(patch.old, patch.new)
+    for patch in sorted(patches, key=lambda one: -1 if one.at is None else one.at, reverse=True):
+        if patch.at is not None:
+            end = patch.at + len(patch.old)
+            if source[patch.at : end] != patch.old:
+                raise StalePatch(f"{patch.module}: at {patch.at} there is no longer `{patch.old}`")
+            source = source[: patch.at] + patch.new + source[end:]
+            continue
+        count = source.count(patch.old)
+        # Texts and not line numbers: they survive changes elsewhere, and one that no longer fits is an
+        # error, not another mutant.
+        if count != 1:
+            first = (patch.old.strip().splitlines() or ["nothing"])[0]
+            raise StalePatch(f"{patch.module}: the text that begins `{first}` is found {count} times")
+        source = source.replace(patch.old, patch.new)
     return source
-
-
-def _place(patch: Patch) -> int:
-    return -1 if patch.at is None else patch.at
 
 
 class Counted(Struct, frozen=True):
@@ -86,24 +79,17 @@ class _Loader(SourceFileLoader):
     # one with.
     def get_code(self, fullname: str) -> CodeType:
         """The code of the patched source."""
-        return _compiled(patched(self.get_source(fullname) or "", self._patches), self.path, self._meter)
+        text = patched(self.get_source(fullname) or "", self._patches)
+        if self._meter is not None:
+            return counted(text, self.path)
+        code: CodeType = compile(text, self.path, "exec", dont_inherit=True)
+        return code
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module with a meter of its work."""
-        _begin(module, self._meter)
+        if self._meter is not None:
+            vars(module)[TICK] = self._meter.tick
         super().exec_module(module)
-
-
-def _compiled(text: str, path: str, meter: WorkMeter | None) -> CodeType:
-    if meter is not None:
-        return counted(text, path)
-    code: CodeType = compile(text, path, "exec", dont_inherit=True)
-    return code
-
-
-def _begin(module: ModuleType, meter: WorkMeter | None) -> None:
-    if meter is not None:
-        vars(module)[TICK] = meter.tick
 
 
 class Patcher(MetaPathFinder):
@@ -162,17 +148,15 @@ def run_file(path: Path, module: ModuleType) -> None:
     finders = [finder for finder in sys.meta_path if isinstance(finder, Patcher)]
     patches = [one for finder in finders for one in finder.wanted(module.__name__)]
     meter = next((finder.counts.meter for finder in finders if finder.counts is not None), None)
-    _begin(module, meter)
-    code = _compiled(patched(path.read_text(encoding="utf-8"), patches), str(path), meter)
-    exec(code, vars(module))  # noqa: S102 - the file is the user's own program
+    _Loader(module.__name__, str(path), patches, meter).exec_module(module)
 
 
 def forget(tops: Iterable[str], folders: Iterable[Path] = ()) -> None:
     """Unload packages by top-level name, and the modules in some folders, to have them imported again."""
-    names, places = frozenset(tops), tuple(str(folder.resolve()) for folder in folders)
+    names, places = frozenset(tops), {folder.resolve() for folder in folders}
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None) or ""
-        if name.split(".")[0] in names or any(Path(file).parent == Path(place) for place in places if file):
+        file = getattr(module, "__file__", None)
+        if name.split(".")[0] in names or (file and Path(file).parent in places):
             del sys.modules[name]
 
 
@@ -189,13 +173,3 @@ def source_of(module: str) -> Path:
     if module_spec is None or module_spec.origin is None or not module_spec.origin.endswith(".py"):
         raise StalePatch(f"{module} is not a module with source")
     return Path(module_spec.origin)
-
-
-def as_json(patches: Iterable[Patch]) -> list[dict[str, object]]:
-    """Patches as plain data."""
-    return [to_builtins(patch) for patch in patches]
-
-
-def from_json(tables: Iterable[Mapping[str, Any]]) -> tuple[Patch, ...]:
-    """The patches from the data of `as_json`."""
-    return convert(tables, tuple[Patch, ...])

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -44,13 +45,13 @@ class Recorded(Struct, frozen=True):
 
     def hold(self, bench: Bench, modules: Sequence[str], reporter: Reporter) -> bool:
         """Record and explain as long as more are needed; False if the recordings do not use the modules."""
-        if modules and not any(module in sys.modules for module in modules):
+        if modules and sys.modules.keys().isdisjoint(modules):
             return False
         # Before the tracing is loaded: its own imports are not executed by the recordings.
         tracing = self._tracing(bench)
-        for seed in self.seeds:
-            if not reporter.check(f"seed {seed}", lambda seed=seed: self._wrong(bench, tracing, seed)):  # type: ignore[misc]
-                break
+        reporter.check_each(
+            ((f"seed {seed}", seed) for seed in self.seeds), partial(self._wrong, bench, tracing)
+        )
         return True
 
     def _recording(self, seed: int) -> Recording:

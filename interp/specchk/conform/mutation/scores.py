@@ -14,19 +14,9 @@ from types import MappingProxyType
 
 from msgspec import Struct, field
 
+from specchk.conform.mutation import outcomes
 from specchk.conform.mutation.mutants import diff
-from specchk.conform.mutation.outcomes import (
-    ENDLESS,
-    EQUIVALENT,
-    GOOD,
-    KILLED,
-    SURVIVED,
-    UNFINISHED,
-    WEAK,
-    WRONGLY,
-    Baseline,
-    MutantOutcome,
-)
+from specchk.conform.mutation.outcomes import EQUIVALENT, GOOD, UNFINISHED, Baseline, MutantOutcome
 
 CURATED, GENERATED, HARNESS = "curated", "generated", "harness"
 
@@ -104,8 +94,8 @@ class Score(Struct, frozen=True):
             return f"the unchanged implementation fails {first.member} {first.test}: {first.reason}"
         if self.ground is not None and self.ground.unfinished:
             return f"the unchanged implementation did not finish {self.ground.unfinished[0]}"
-        if self.counts[WRONGLY]:
-            return f"{self.counts[WRONGLY]} killed although argued to be equivalent"
+        if self.counts[outcomes.WRONGLY]:
+            return f"{self.counts[outcomes.WRONGLY]} killed although argued to be equivalent"
         if not self.counted:
             return "there was no mutant to kill"
         # Even if all undecided ones were killed it would not be enough: then that is the answer, not
@@ -148,7 +138,10 @@ def by_layer(
 def render(score: Score) -> str:
     """The report as text: the score first, the table, and the survivors with their diffs."""
     lines = [headline(score), ""]
-    widths = max((len(outcome.mutant.id) for outcome in score.outcomes), default=6), _flaws(score)
+    widths = (
+        max((len(outcome.mutant.id) for outcome in score.outcomes), default=6),
+        min(30, max((len(outcome.mutant.flaw) for outcome in score.outcomes), default=4)),
+    )
     lines.append(f"{'mutant':<{widths[0]}}  {'flaw':<{widths[1]}}  {'seconds':>7}  killed by")
     lines += [_line(score, outcome, widths) for outcome in score.outcomes]
     left = [outcome for outcome in score.outcomes if score.verdict(outcome) not in (*GOOD, EQUIVALENT)]
@@ -163,9 +156,9 @@ def headline(score: Score) -> str:
     counts = score.counts
     words = [f"{score.killed} of {score.counted} killed"]
     words += [f"{counts[name]} {text}" for name, text in (
-        (ENDLESS, "of them by not terminating"), (WEAK, "by one test only"), (SURVIVED, "survived"),
-        (UNFINISHED, "not decided"),
-        (EQUIVALENT, "equivalent"), (WRONGLY, "wrongly called equivalent")) if counts[name]]  # fmt: skip
+        (outcomes.ENDLESS, "of them by not terminating"), (outcomes.WEAK, "by one test only"),
+        (outcomes.SURVIVED, "survived"), (UNFINISHED, "not decided"), (EQUIVALENT, "equivalent"),
+        (outcomes.WRONGLY, "wrongly called equivalent")) if counts[name]]  # fmt: skip
     control = "; not run unchanged"
     if score.ground is not None:
         control = f"; unchanged, {score.ground.tests} tests pass"
@@ -178,15 +171,11 @@ def headline(score: Score) -> str:
     return f"{score.kind} mutants: {', '.join(words)}{control}, {score.seconds:.0f} s"
 
 
-def _flaws(score: Score) -> int:
-    return min(30, max((len(outcome.mutant.flaw) for outcome in score.outcomes), default=4))
-
-
 def _line(score: Score, outcome: MutantOutcome, widths: tuple[int, int]) -> str:
     verdict = score.verdict(outcome)
     tests = dict.fromkeys(f"{kill.member} {kill.test}" for kill in outcome.kills)
     what = ", ".join(tests) if tests else verdict
-    if verdict not in (KILLED, SURVIVED):
+    if verdict not in (outcomes.KILLED, outcomes.SURVIVED):
         what = f"{verdict}: {', '.join(tests) or outcome.mutant.equivalent or outcome.how}"
     seconds = "kept" if outcome.is_cached else f"{outcome.seconds:.1f}"
     flaw = outcome.mutant.flaw[: widths[1]]

@@ -56,7 +56,12 @@ def read_scores(paths: Sequence[str]) -> Scores:
             # mutant.
             if not report["control_tests"]:
                 raise NoScores(f"{path} has no control: the unchanged implementation was not run")
-            own = [_row(report["kind"], item) for item in report["mutants"]]
+            own = [
+                ScoreRow(
+                    report["kind"], str(one["id"]), str(one["flaw"]), str(one["verdict"]), len(one["kills"])
+                )
+                for one in report["mutants"]
+            ]
             score = _kills(path, own, int(report["killed"]), int(report["counted"]))
             if report.get("layers") is None:
                 kills[report["kind"]] = score
@@ -99,7 +104,3 @@ def _layers(path: str, report: Mapping[str, Any]) -> LayerKills:
     sample = report.get("sample") or {"of": len(report["mutants"]), "seed": 0}
     names = digest_of([mutant["id"] for mutant in counted])
     return LayerKills(len(counted), int(sample["of"]), int(sample["seed"]), names, killed, only)
-
-
-def _row(kind: str, data: Mapping[str, Any]) -> ScoreRow:
-    return ScoreRow(kind, str(data["id"]), str(data["flaw"]), str(data["verdict"]), len(data["kills"]))
