@@ -16,6 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict
+
 from specchk.conform.behaviour.symbols import Symbols
 from specchk.conform.work import seal
 
@@ -47,13 +49,8 @@ def _lines(runs: Mapping[str, Symbols]) -> Iterator[str]:
     yield from HEAD.split("\n")
     yield f"version = {VERSION}"
     for name, symbols in sorted(runs.items()):
-        yield from ("", f"[runs.{seal.quoted(name)}]", f"digest = {seal.quoted(symbols.digest)}")
-        yield f"group = {symbols.group}"
-        yield from (f'trace = "{symbols.trace}"', f'checks = "{symbols.checks}"')
+        yield from seal.table(f"runs.{seal.quoted(name)}", asdict(symbols))
 
 
 def _runs(table: Mapping[str, Any]) -> dict[str, Symbols]:
-    return {
-        name: Symbols(run["digest"], run["group"], run["trace"], run["checks"])
-        for name, run in table.get("runs", {}).items()
-    }
+    return {name: Symbols(**run) for name, run in table.get("runs", {}).items()}

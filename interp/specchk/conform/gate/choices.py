@@ -141,23 +141,17 @@ def write(path: Path, choices: Choices) -> None:
 
 def _lines(choices: Choices) -> Iterator[str]:
     yield from HEAD.split("\n")
-    yield f"version = {VERSION}"
-    yield f"spec = {seal.quoted(choices.spec)}"
-    yield f"implementation = {seal.quoted(choices.implementation)}"
+    head = {"version": VERSION, "spec": choices.spec, "implementation": choices.implementation}
+    yield from seal.entries(head)
     for label, listed in sorted(choices.suites.items()):
-        table = f"suites.{seal.quoted(label)}"
-        yield from ("", f"[{table}]", f"model = {seal.quoted(listed.model)}")
-        yield from (f"states = {listed.states}", f"steps = {listed.steps}")
-        yield from (f"{_REASON}{seal.quoted(listed.reason)}", "", f"[{table}.never]")
-        yield from sorted(f"{seal.quoted(id_)} = {seal.quoted(text)}" for id_, text in listed.never.items())
+        heading = f"suites.{seal.quoted(label)}"
+        figures = {name: getattr(listed, name) for name in ("model", "states", "steps", "reason")}
+        yield from seal.table(heading, figures)
+        yield from seal.table(f"{heading}.never", seal.named(sorted(listed.never.items())))
         for way in listed.ways:
-            yield from ("", f"[[{table}.ways]]", f"start = {way.start}", "steps = [")
-            yield from (f"  {_step(step)}," for step in way.steps)
+            yield from (*seal.table(f"[{heading}.ways]", {"start": way.start}), "steps = [")
+            yield from (f"  {seal.toml([step.action, *step.args, step.choice])}," for step in way.steps)
             yield "]"
-
-
-def _step(step: CaseStep) -> str:
-    return f"[{', '.join(seal.quoted(word) for word in (step.action, *step.args))}, {step.choice}]"
 
 
 def read(path: Path) -> Choices | None:

@@ -11,6 +11,8 @@ Not here: the file (`choices`), its report (`choices_report`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from msgspec import Struct, field
@@ -103,13 +105,12 @@ class Explorer:
 
     def _way(self, place: Place[Any]) -> ChosenPath:
         """The path to a place, with each step as its position among those that the spec allows."""
-        steps: list[CaseStep] = []
-        while place.before is not None and place.step is not None:
-            spec, step = self.replayer.spec, place.step
-            allowed = spec.allowed(place.before.state, spec.instance(step))
-            steps.append(CaseStep(step.action, step.args, sorted(allowed).index(place.state)))
-            place = place.before
-        return ChosenPath(tuple(reversed(steps)), self._initial.index(place.state))
+        places, spec, steps = place.path(), self.replayer.spec, []
+        for before, after in pairwise(places):
+            assert after.step is not None
+            allowed = spec.allowed(before.state, spec.instance(after.step))
+            steps.append(CaseStep(after.step.action, after.step.args, sorted(allowed).index(after.state)))
+        return ChosenPath(tuple(steps), self._initial.index(places[0].state))
 
 
 def explored(
@@ -124,7 +125,7 @@ def explored(
              if result.coverage is not None and result.coverage.missed and result.complete]  # fmt: skip
     # After a divergence or an exhausted budget nothing is explored: the suite may not have tried the classes
     # that it missed.
-    tasks = [_task(part, missed, budget) for part, missed in open_]
+    tasks = [partial(_listed, part, missed, budget) for part, missed in open_]
     suites: dict[str, Listed] = {}
     for (part, _), listed in zip(open_, each(tasks, cores(), (*PASSING, NotExplored)), strict=True):
         known = about.suites.get(part.label)
@@ -132,13 +133,10 @@ def explored(
     return replace(about, suites=suites)
 
 
-def _task(part: Part, missed: frozenset[str], budget: SuiteBudget) -> Callable[[], Listed]:
-    def run() -> Listed:
-        product = Explorer(Replayer(part.binding), missed).run(budget.max_states)
-        words = {effect_class.id: str(effect_class) for effect_class in part.suite(budget).classes}
-        never = {effect_class: words[effect_class] for effect_class in sorted(missed - product.taken)}
-        ways = dict.fromkeys(way for id_ in sorted(product.ways) for way in product.ways[id_])
-        model = of_model(part.instance.program)
-        return Listed(model, len(product.states), product.steps, never, tuple(ways))
-
-    return run
+def _listed(part: Part, missed: frozenset[str], budget: SuiteBudget) -> Listed:
+    product = Explorer(Replayer(part.binding), missed).run(budget.max_states)
+    words = {effect_class.id: str(effect_class) for effect_class in part.suite(budget).classes}
+    never = {effect_class: words[effect_class] for effect_class in sorted(missed - product.taken)}
+    ways = dict.fromkeys(way for id_ in sorted(product.ways) for way in product.ways[id_])
+    model = of_model(part.instance.program)
+    return Listed(model, len(product.states), product.steps, never, tuple(ways))

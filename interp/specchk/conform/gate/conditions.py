@@ -22,11 +22,12 @@ Not here: the definition of a condition (`explore.conditions`), searching for st
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from specchk.conform.gate.choices import of_model
 from specchk.conform.gate.lock import ConditionCounts, of_spec, short_name
@@ -43,6 +44,7 @@ NAME = "conditions.lock"
 VERSION = 3
 MEND = "restore the reviewed file, or delete it and write a new one with --update-conditions"
 _REASON = "reason = "  # begins the lines that people fill in
+_EVIDENCE = ("proved", "unbounded", "bounded")  # left out where it is empty
 HEAD = """\
 # The conditions of the spec that never decide in a model of the gate: code that lacks one of them takes the
 # same steps in every suite.  Written by `specchk conform BINDING --update-conditions`.  `unbounded`: number
@@ -175,25 +177,17 @@ def proved(checked: CheckedSpec, programs: Iterable[Program]) -> dict[UndecidedC
 
 
 def _named(checked: CheckedSpec, condition: Condition) -> UndecidedCondition:
-    span = condition.span
-    spec = checked.spec
-    declarations = [
-        *spec.defs.items(),
-        *spec.actions.items(),
-        *spec.helpers.items(),
-        *spec.properties.items(),
-    ]
-    within = [
+    span, spec = condition.span, checked.spec
+    declarations = chain(
+        spec.defs.items(), spec.actions.items(), spec.helpers.items(), spec.properties.items()
+    )
+    around = (
         name
         for name, one in declarations
         if one.span.source is span.source and one.span.start <= span.start and span.end <= one.span.end
-    ]
-    return UndecidedCondition(
-        condition.owner,
-        condition.effect,
-        within[0] if within else condition.owner,
-        " ".join(span.text.split()),
     )
+    within = next(around, condition.owner)
+    return UndecidedCondition(condition.owner, condition.effect, within, " ".join(span.text.split()))
 
 
 def _models(parts: Sequence[Part]) -> dict[str, str]:
@@ -211,21 +205,13 @@ def write(path: Path, conditions: GateConditions) -> None:
 
 def _lines(conditions: GateConditions) -> Iterator[str]:
     yield from HEAD.split("\n")
-    yield from (f"version = {VERSION}", f"spec = {seal.quoted(conditions.spec)}", f"all = {conditions.all}")
-    yield from ("", "[models]")
-    yield from (
-        f"{seal.quoted(label)} = {seal.quoted(model)}" for label, model in sorted(conditions.models.items())
-    )
+    yield from seal.entries({"version": VERSION, "spec": conditions.spec, "all": conditions.all})
+    yield from seal.table("models", seal.named(sorted(conditions.models.items())))
     for condition in conditions.undecided:
-        yield from ("", "[[undecided]]")
-        for key in ("owner", "effect", "within", "text", "proved"):
-            if getattr(condition, key) or key != "proved":
-                yield f"{key} = {seal.quoted(getattr(condition, key))}"
-        if condition.unbounded:
-            yield f"unbounded = {condition.unbounded}"
-        if condition.bounded:
-            yield f"bounded = [{', '.join(map(seal.quoted, condition.bounded))}]"
-        yield f"{_REASON}{seal.quoted(condition.reason)}"
+        values = asdict(condition)
+        reason = values.pop("reason")
+        shown = {key: value for key, value in values.items() if value or key not in _EVIDENCE}
+        yield from seal.table("[undecided]", {**shown, "reason": reason})
 
 
 def read(path: Path) -> GateConditions | None:

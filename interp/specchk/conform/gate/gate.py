@@ -62,36 +62,25 @@ def numbers_of(part: Part, result: SuiteResult) -> Numbers:
     )  # fmt: skip
 
 
-def found_lock(
-    bound: BoundSpec,
-    parts: Sequence[Part],
-    results: Sequence[SuiteResult],
-    tried: Sequence[Tried],
-) -> Lock:
-    """The lock that corresponds to this run."""
-    spec, actions = lock.of_spec(bound.checked)
-    files = files_of(bound.path, bound.cls.implementation)
-    suites = {part.name: numbers_of(part, result) for part, result in zip(parts, results, strict=True)}
-    return Lock(
-        bound.cls.__name__, spec, actions, suites, tuple(sorted(bound.cls.unobserved)),
-        # Only controls that were caught: one that the gate misses must not be in a lock, where it would
-        # look kept.
-        tuple(sorted(trial.name for trial in tried if trial.divergence)),
-        fingerprint(files, bound.path.resolve().parent), len(files),
-    )  # fmt: skip
-
-
 def hold(
     bound: BoundSpec, parts: Sequence[Part], results: Sequence[SuiteResult], budget: SuiteBudget,
-    mutants: Mapping[str, Kills] | None = None, layers: Mapping[str, LayerKills] | None = None,
-    crew: Crew | None = None,
+    mutants: Mapping[str, Kills], layers: Mapping[str, LayerKills], crew: Crew | None = None,
 ) -> Held:  # fmt: skip
     """Run the controls; returns their results and the figures that a lock would record."""
     # After the suites, whose cases are computed by then: controls take the same ones from the cache.
     instances = {(part.at.model or part.instance.program.model, part.bounds): part.instance for part in parts}
     tried = try_controls(bound.cls, bound.checked, budget.max_states, crew, instances)
-    current = found_lock(bound, parts, results, tried)
-    current = replace(current, mutants=dict(mutants or {}), layers=dict(layers or {}))
+    spec, actions = lock.of_spec(bound.checked)
+    files = files_of(bound.path, bound.cls.implementation)
+    current = Lock(
+        bound.cls.__name__, spec, actions,
+        {part.name: numbers_of(part, result) for part, result in zip(parts, results, strict=True)},
+        tuple(sorted(bound.cls.unobserved)),
+        # Only controls that were caught: one that the gate misses must not be in a lock, where it would
+        # look kept.
+        tuple(sorted(trial.name for trial in tried if trial.divergence)),
+        fingerprint(files, bound.path.resolve().parent), len(files), mutants, layers,
+    )  # fmt: skip
     return Held(tried, why_vacuous(bound.cls, tried), current)
 
 
@@ -104,7 +93,7 @@ def compare(held: Held, path: Path) -> Held:
     return replace(held, lock=locked, below=below, above=above)
 
 
-def update(held: Held, path: Path, names: Mapping[str, Sequence[str]] | None = None) -> Held:
+def update(held: Held, path: Path, names: Mapping[str, Sequence[str]]) -> Held:
     """Write the lock of a run; mutants not in it are kept, if the old lock can be read.
 
     A score that has no names yet gets those of the mutants that there are, `names`, if they are as many.
@@ -119,7 +108,7 @@ def update(held: Held, path: Path, names: Mapping[str, Sequence[str]] | None = N
         current = replace(
             current, mutants={**known.mutants, **current.mutants}, layers={**known.layers, **current.layers}
         )
-    for kind, own in (names or {}).items():
+    for kind, own in names.items():
         score = current.mutants.get(kind)
         if score is not None and not score.names and score.all == len(own):
             named = replace(score, names=lock.digest_of(own))

@@ -165,7 +165,7 @@ class _Digest:
         return self.of([*made[:3], *items, *made[5:]])
 
     def _of_function(self, value: FunctionType) -> str:
-        if str(Path(value.__code__.co_filename).resolve()) not in self._names:
+        if _resolved(value.__code__.co_filename) not in self._names:
             return value.__module__ or ""
         cells: list[Any] = []
         for cell in value.__closure__ or ():
@@ -178,4 +178,4 @@ class _Digest:
         if module is None:  # of the binding's file, which is run
             return True
         file = getattr(module, "__file__", None)
-        return file is not None and str(Path(file).resolve()) in self._names
+        return file is not None and _resolved(file) in self._names

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
 from specchk.conform.work import seal
 from specchk.lang.check.spec import Spec
@@ -59,7 +59,7 @@ class Numbers(Struct, frozen=True):
     never: int = 0
 
 
-class Kills(Struct, frozen=True):
+class Kills(Struct, frozen=True, omit_defaults=True):
     """Mutants of one kind: their number, the number killed, and a digest of all names.
 
     `names` is empty in a lock from before they were kept.
@@ -98,7 +98,7 @@ class LayerKills(Struct, frozen=True):
         return f"{self.killed[layer]} of {self.sampled}{only}"
 
 
-class ConditionCounts(Struct, frozen=True):
+class ConditionCounts(Struct, frozen=True, omit_defaults=True):
     """The number of conditions not fixed by the models of a gate, and of those that decide in none.
 
     `possible`: of these, how many are not shown to be impossible; None in a lock that was written before.
@@ -280,33 +280,24 @@ def write(path: Path, lock: Lock) -> None:
 
 def _lines(lock: Lock) -> Iterator[str]:
     yield from HEAD.split("\n")
-    yield f"version = {VERSION}"
-    yield f"binding = {seal.quoted(lock.binding)}"
-    for name, listed in (("unobserved", lock.unobserved), ("controls", lock.controls)):
-        yield f"{name} = [{', '.join(seal.quoted(entry) for entry in listed)}]"
-    yield from ("", "[spec]", f"fingerprint = {seal.quoted(lock.spec)}", "", "[spec.actions]")
-    yield from (
-        f"{seal.quoted(name)} = {seal.quoted(digest)}" for name, digest in sorted(lock.actions.items())
-    )
+    head = {"version": VERSION, "binding": lock.binding}
+    yield from seal.entries({**head, "unobserved": lock.unobserved, "controls": lock.controls})
+    yield from seal.table("spec", {"fingerprint": lock.spec})
+    yield from seal.table("spec.actions", seal.named(sorted(lock.actions.items())))
     for name, numbers in sorted(lock.suites.items()):
-        yield from ("", f"[suites.{seal.quoted(name)}]", f"suite = {seal.quoted(numbers.suite)}")
-        yield from (f"{key} = {getattr(numbers, key)}" for key in _KEYS)
+        yield from seal.table(f"suites.{seal.quoted(name)}", to_builtins(numbers))
     for name, kills in sorted(lock.mutants.items()):
-        yield from ("", f"[mutants.{seal.quoted(name)}]", f"killed = {kills.killed}", f"all = {kills.all}")
-        yield from [f"names = {seal.quoted(kills.names)}"] if kills.names else []
+        yield from seal.table(f"mutants.{seal.quoted(name)}", to_builtins(kills))
     for name, layers in sorted(lock.layers.items()):
-        yield from ("", f"[layers.{seal.quoted(name)}]", f"sampled = {layers.sampled}", f"all = {layers.all}")
-        yield from (f"seed = {layers.seed}", f"names = {seal.quoted(layers.names)}")
-        for word, counts in (("killed", layers.killed), ("only", layers.only)):
-            yield from ("", f"[layers.{seal.quoted(name)}.{word}]")
-            yield from (f"{seal.quoted(layer)} = {count}" for layer, count in counts.items())
+        heading, figures = f"layers.{seal.quoted(name)}", to_builtins(layers)
+        counts = {key: figures.pop(key) for key in ("killed", "only")}
+        yield from seal.table(heading, figures)
+        for key, own in counts.items():
+            yield from seal.table(f"{heading}.{key}", seal.named(own.items()))
     if lock.conditions is not None:
-        yield from ("", "[conditions]", f"all = {lock.conditions.all}")
-        yield f"undecided = {lock.conditions.undecided}"
-        if lock.conditions.possible is not None:
-            yield f"possible = {lock.conditions.possible}"
+        yield from seal.table("conditions", to_builtins(lock.conditions))
     yield from ("", "# Not compared: a changed implementation is what the gate is for.", "[implementation]")
-    yield from (f"fingerprint = {seal.quoted(lock.implementation)}", f"files = {lock.files}")
+    yield from seal.entries({"fingerprint": lock.implementation, "files": lock.files})
 
 
 def read(path: Path) -> Lock | None:

@@ -8,6 +8,7 @@ run no function that has changed, and with all that can be probed on its way it 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
@@ -16,21 +17,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase
+from specchk.conform.gate import since
 from specchk.conform.gate.calls import LASTING, REST, CallTracer, Function, attributed, texts
 from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.imported import imported
 from specchk.conform.gate.lasting import changed_values, lasting_values, own_values
 from specchk.conform.gate.lock import of_spec
-from specchk.conform.gate.since import (
-    CallMap,
-    Revision,
-    SincePlan,
-    concerned,
-    map_path,
-    plan_since,
-    read_map,
-    write_map,
-)
+from specchk.conform.gate.since import CallMap, Revision, SincePlan, concerned
 from specchk.conform.gate.tiers import Part, SuiteBudget, run_part, run_parts
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, Runner, run_suite
@@ -74,20 +67,20 @@ def run_since(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, revi
         Revision(code.folder, revision).check()
         whole = run_parts(parts, budget)
         return Since(SincePlan(None, ELSEWHERE), tuple(parts), tuple(whole), _ran(whole), _ran(whole))
-    path = map_path(bound.path, _about(bound, parts, budget))
-    plan = plan_since(code.folder, revision, code.files, read_map(path), code.sources())
+    path = since.map_path(bound.path, _about(bound, parts, budget))
+    plan = since.plan_since(code.folder, revision, code.files, since.read_map(path), code.sources())
     everything = sum(_cases(part, budget) for part in parts)
     if plan.actions is None:
         results, calls = _all_traced(bound, parts, budget, code)
         # A run that ended early has not seen all calls, and a map of it would leave cases out that matter.
         if all(result.complete and not result.vacuous for result in results):
             noted = {action: tuple(sorted(ran)) for action, ran in calls.items()}
-            write_map(path, CallMap(noted, texts(code.sources())))
+            since.write_map(path, CallMap(noted, texts(code.sources())))
         return Since(plan, tuple(parts), tuple(results), _ran(results), everything)
     chosen = [(part, _concerned(part, budget, plan.actions)) for part in parts]
     # Suites without cases have no steps to compare: they run as soon as anything is affected.
     kept = [(part, cases) for part, cases in chosen if cases or (cases is None and plan.actions)]
-    results = each([_task(part, cases, budget) for part, cases in kept], cores(), PASSING)
+    results = each([partial(_run, part, cases, budget) for part, cases in kept], cores(), PASSING)
     return Since(plan, tuple(part for part, _ in kept), tuple(results), _ran(results), everything)
 
 
@@ -117,15 +110,12 @@ def _concerned(part: Part, budget: SuiteBudget, actions: frozenset[str]) -> list
     return concerned(part.suite(budget), actions) if part.at.suite in MADE_OF_CASES else None
 
 
-def _task(part: Part, cases: Sequence[SuiteCase] | None, budget: SuiteBudget) -> Callable[[], SuiteResult]:
-    def run() -> SuiteResult:
-        if cases is None:
-            return run_part(part, budget)
-        suite = part.suite(budget)
-        result = run_suite(Replayer(part.binding), suite, cases=cases)
-        return replace(result, complete=result.divergence is None and suite.complete, coverage=None)
-
-    return run
+def _run(part: Part, cases: Sequence[SuiteCase] | None, budget: SuiteBudget) -> SuiteResult:
+    if cases is None:
+        return run_part(part, budget)
+    suite = part.suite(budget)
+    result = run_suite(Replayer(part.binding), suite, cases=cases)
+    return replace(result, complete=result.divergence is None and suite.complete, coverage=None)
 
 
 def _traced(bound: BoundSpec, part: Part, run: Callable[[Part], T]) -> tuple[T, CallTracer]:
@@ -144,23 +134,20 @@ def _all_traced(
     names = code.names()
     before = imported(bound.path, names)
 
-    def task(part: Part) -> Callable[[], tuple[SuiteResult, Calls]]:
-        def run() -> tuple[SuiteResult, Calls]:
-            # In this process alone (one worker): calls in another one would not be noted.
-            def whole(one: Part) -> tuple[SuiteResult, list[str]]:
-                own = own_values(one.binding, names)
-                result = run_part(one, budget)
-                return result, changed_values(own, own_values(one.binding, names))
+    # In this process alone (one worker): calls in another one would not be noted.
+    def whole(one: Part) -> tuple[SuiteResult, list[str]]:
+        own = own_values(one.binding, names)
+        result = run_part(one, budget)
+        return result, changed_values(own, own_values(one.binding, names))
 
-            (result, changed), tracer = _traced(bound, part, whole)
-            changed += changed_values(before.values, lasting_values(bound.cls, names))
-            calls = tracer.functions(names)
-            lasting = {(LASTING, name) for name in changed}
-            return result, {**calls, REST: calls.get(REST, frozenset()) | lasting}
+    def run(part: Part) -> tuple[SuiteResult, Calls]:
+        (result, changed), tracer = _traced(bound, part, whole)
+        changed += changed_values(before.values, lasting_values(bound.cls, names))
+        calls = tracer.functions(names)
+        lasting = {(LASTING, name) for name in changed}
+        return result, {**calls, REST: calls.get(REST, frozenset()) | lasting}
 
-        return run
-
-    traced = each([task(part) for part in parts], cores(), PASSING)
+    traced = each([partial(run, part) for part in parts], cores(), PASSING)
     calls: dict[str, set[Function]] = {REST: set(before.calls)}
     for _, ran in traced:
         for action, functions in ran.items():

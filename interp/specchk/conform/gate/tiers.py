@@ -10,7 +10,8 @@ parallel.  A suite that a budget has cut is never reported as conforming.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -128,11 +129,7 @@ def run_parts(parts: Sequence[Part], budget: SuiteBudget, workers: int = 0) -> l
         # One part is spread over the cores by its cases.  Of several each has a core: cut in slices, a
         # suite would take the steps that its cases share once for each slice.
         return [run_part(parts[0], budget, wanted)]
-
-    def task(part: Part) -> Callable[[], SuiteResult]:
-        return lambda: run_part(part, budget, 1)
-
-    return each([task(part) for part in parts], wanted, PASSING)
+    return each([partial(run_part, part, budget) for part in parts], wanted, PASSING)
 
 
 def run_part(part: Part, budget: SuiteBudget, workers: int = 1) -> SuiteResult:

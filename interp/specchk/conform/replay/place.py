@@ -58,23 +58,21 @@ class Place(Struct, Generic[S], frozen=True):
     before: Place[S] | None = None
     way: str = ""  # in which the step was taken
 
+    def path(self) -> list[Place[S]]:
+        """The places from the start to this one."""
+        places = [self]
+        while (before := places[-1].before) is not None:
+            places.append(before)
+        return places[::-1]
+
     def trace(self) -> Trace:
         """The spec's behaviour up to this place."""
-        steps: list[Step] = []
-        place: Place[S] = self
-        while place.before is not None and place.step is not None:
-            steps.append(place.step)
-            place = place.before
-        return Trace(place.state, tuple(reversed(steps)))
+        first, *others = self.path()
+        return Trace(first.state, tuple(place.step for place in others if place.step is not None))
 
     def ways(self) -> tuple[str, ...]:
         """The way in which each step of the trace was taken."""
-        ways: list[str] = []
-        place: Place[S] = self
-        while place.before is not None:
-            ways.append(place.way)
-            place = place.before
-        return tuple(reversed(ways))
+        return tuple(place.way for place in self.path()[1:])
 
 
 class Divergence(Struct, frozen=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -85,6 +85,28 @@ def quoted(text: str) -> str:
     """A text as a basic string of TOML."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def toml(value: object) -> str:
+    """A text, a number or a sequence of these as TOML."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml, value))}]"
+    return quoted(value) if isinstance(value, str) else str(value)
+
+
+def entries(values: Mapping[str, object]) -> Iterator[str]:
+    """A line of TOML for each value; its name is written as it is."""
+    return (f"{name} = {toml(value)}" for name, value in values.items())
+
+
+def table(heading: str, values: Mapping[str, object]) -> Iterator[str]:
+    """The lines of a table of TOML, after an empty one."""
+    yield from ("", f"[{heading}]", *entries(values))
+
+
+def named(values: Iterable[tuple[str, object]]) -> dict[str, object]:
+    """Values by names that are not plain words."""
+    return {quoted(name): value for name, value in values}
 
 
 def _digest(lines: Sequence[str], people: str) -> str:
