@@ -29,7 +29,7 @@ from specchk.conform.gate.conditions import (
 )
 from specchk.conform.gate.lock import ConditionCounts
 from specchk.conform.gate.tiers import Part, parts_of
-from specchk.conform.report.conditions_report import ConditionStatus
+from specchk.conform.report.gate_report import ConditionStatus
 from specchk.explore.conditions import Decided, conditions
 from specchk.ir.program import Program
 from specchk.lang.frontend import check

@@ -34,8 +34,7 @@ from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.shrink import shrunk_result
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import as_json as as_json_of
-from specchk.conform.report.suite import render
-from specchk.conform.report.tier_report import cases_json, overall, render_cases, render_tier, tier_json
+from specchk.conform.report.suite import cases_json, overall, render, render_cases, render_tier, tier_json
 from specchk.conform.work.kit import kit_of
 from specchk.lang.frontend import check
 from specchk.meaning.properties import NoAnswer

@@ -31,10 +31,9 @@ from specchk.conform.mutation.mutants import load as load_mutants
 from specchk.conform.mutation.scores import CURATED
 from specchk.conform.mutation.scores_file import NoScores, Scores, read_scores
 from specchk.conform.replay.suites import SuiteResult
-from specchk.conform.report.choices_report import Standing, implementation_of, standing
-from specchk.conform.report.conditions_report import ConditionStatus
+from specchk.conform.report import gate_report
 from specchk.conform.report.gate_page import listed, sections
-from specchk.conform.report.gate_report import held_json, render_held, render_since, since_json
+from specchk.conform.report.gate_report import ConditionStatus, Standing
 from specchk.conform.report.junit import junit
 from specchk.conform.work.crews import Crew
 
@@ -204,21 +203,23 @@ class Gate(Struct, frozen=True):
         """The text below the suites' report; empty if there is none."""
         lines: list[str] = []
         if self.ran is not None:
-            lines += render_since(str(self.options.since), self.ran, self.options.audit, self.wrongly)
+            lines += gate_report.render_since(
+                str(self.options.since), self.ran, self.options.audit, self.wrongly
+            )
         for report in self._files:
             lines += report.lines()
         if self.held is not None:
-            lines += render_held(self.held, self.path)
+            lines += gate_report.render_held(self.held, self.path)
         return "\n".join(lines)
 
     def json(self) -> dict[str, object]:
         """The members to add to the suites' report."""
         members: dict[str, object] = {}
         if self.ran is not None:
-            members |= since_json(str(self.options.since), self.ran, self.wrongly)
+            members |= gate_report.since_json(str(self.options.since), self.ran, self.wrongly)
         for report in self._files:
             members |= report.json()
-        return members if self.held is None else members | held_json(self.held)
+        return members if self.held is None else members | gate_report.held_json(self.held)
 
     def sections(self, parts: Sequence[Part], results: Sequence[SuiteResult]) -> list[str]:
         """The sections to add to a page."""
@@ -271,7 +272,9 @@ def _choose(
 ) -> tuple[list[Part], list[SuiteResult]]:
     """Explore and write the choices, and repeat the suites that depend on them."""
     known = choices_beside(bound.path)
-    about = Choices(of_spec(bound.checked)[0], implementation_of(bound), known.suites if known else {})
+    about = Choices(
+        of_spec(bound.checked)[0], gate_report.implementation_of(bound), known.suites if known else {}
+    )
     with refusals(NotExplored, about="the whole product was not explored: "):
         made = explored(parts, results, budget, about)
     choices.write(bound.path.parent / choices.NAME, made)
@@ -289,7 +292,7 @@ def _standing(
     known, path = choices_beside(bound.path), _near(bound.path.parent / choices.NAME)
     if known is None:
         return None
-    return standing(path, known, bound, parts, results, written=written)
+    return gate_report.standing(path, known, bound, parts, results, written=written)
 
 
 def _status(bound: BoundSpec, parts: Sequence[Part], *, update: bool) -> ConditionStatus | None:

@@ -5,7 +5,7 @@ as the suite `product` does; probes are omitted.  A class that no step has is ne
 state of the spec determines the next behaviour of the implementation: the product keeps one system
 for each state, the first to reach it.  For each requested class the first ways are kept.
 
-Not here: the file (`choices`), its report (`choices_report`).
+Not here: the file (`choices`), its report (`gate_report`).
 """
 
 from __future__ import annotations

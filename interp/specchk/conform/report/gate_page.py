@@ -100,8 +100,10 @@ def _unobserved(names: Mapping[str, str]) -> str:
 
 
 def _controls(held: Held) -> Iterator[str]:
-    tried = [(trial.kind, trial.name, trial.divergence or "not detected") for trial in held.tried]
-    rows = [row(*map(escape, texts)) for texts in tried]
+    rows = [
+        row(*map(escape, (trial.kind, trial.name, trial.divergence or "not detected")))
+        for trial in held.tried
+    ]
     yield "<h2>Controls</h2>" + (table(("error in", "control", "found"), rows) if rows else "<p>None.</p>")
 
 

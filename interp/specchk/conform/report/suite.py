@@ -1,14 +1,15 @@
-"""The result of a suite as text and as JSON: the verdict first, then its basis.
+"""The result of a suite, or of several, as text and as JSON: the verdict first, then its basis.
 
 A divergence is shown as the spec's behaviour that leads to it, a lane for each element of the main
-sort, then the implementation's state beside the spec's, and every place where the two differ.
+sort, then the implementation's state beside the spec's, and every place where the two differ.  Of several
+suites the worst verdict comes first, then a line for each, then the first divergence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from specchk.conform.covers.cases import EffectClass
+from specchk.conform.covers.cases import EffectClass, Suite
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.divergence import SCHEMA, WORDS, drawn
 from specchk.conform.replay.divergence import as_json as divergence_json
@@ -19,6 +20,8 @@ from specchk.report.json import model_json
 from specchk.report.text import constants, wrapped
 
 WIDTH = 80  # of any terminal: the report is the same in a log
+# A divergence is worth more than a suite that proves nothing, and that more than one that was cut short.
+_WORST_FIRST = ("diverges", "vacuous", "conforms so far", "conforms")
 
 
 def verdict(result: SuiteResult) -> str:
@@ -157,4 +160,82 @@ def as_json(part: Part, result: SuiteResult, exit_code: int) -> dict[str, object
         "divergence": None if result.divergence is None else divergence_json(program, result.divergence),
         "seconds": round(result.seconds, 3),
         "exit_code": exit_code,
+    }
+
+
+def overall(results: Sequence[SuiteResult]) -> SuiteResult:
+    """The result that decides the overall verdict: the first of the worst."""
+    return min(results, key=lambda result: _WORST_FIRST.index(verdict(result)))
+
+
+def render_tier(tier: str, parts: Sequence[Part], results: Sequence[SuiteResult]) -> str:
+    """The whole report; a single failing suite is reported as if it had run alone."""
+    if len(parts) == 1:
+        return render(parts[0], results[0])
+    worst = overall(results)
+    part_of_worst = parts[list(results).index(worst)]
+    program = parts[0].instance.program
+    cases = sum(result.coverage.cases for result in results if result.coverage is not None)
+    steps, probes = sum(each.steps for each in results), sum(each.probes for each in results)
+    lines = [
+        f"{within(part_of_worst, worst)}: {program.spec} on {type(parts[0].binding).__name__}, {tier}",
+        f"  {len(parts)} suites, {cases} cases, {steps} steps taken, {probes} probes refused",
+    ]
+    lines += [f"  {_line(part, result)}" for part, result in zip(parts, results, strict=True)]
+    if worst.divergence is not None or worst.vacuous:
+        lines += ["", render(part_of_worst, worst)]
+    return "\n".join(lines)
+
+
+def _line(part: Part, result: SuiteResult) -> str:
+    covered = "" if result.coverage is None else f", {result.coverage}"
+    figures = f"{result.suite}, {result.states} states, {result.steps} steps{covered}"
+    return f"{within(part, result)}: {part.label}, {figures}"
+
+
+def tier_json(
+    tier: str, parts: Sequence[Part], results: Sequence[SuiteResult], codes: Sequence[int]
+) -> dict[str, object]:
+    """The deciding suite as one JSON object, with the objects of all suites in `suites`."""
+    reports = [
+        {"label": part.label, **as_json(part, result, code)}
+        for part, result, code in zip(parts, results, codes, strict=True)
+    ]
+    return {**reports[list(results).index(overall(results))], "tier": tier, "suites": reports}
+
+
+def render_cases(suites: Sequence[Suite]) -> str:
+    """All cases: id, number of steps, the last step."""
+    lines = []
+    for suite in suites:
+        cases = "1 case" if len(suite.cases) == 1 else f"{len(suite.cases)} cases"
+        lines.append(f"{suite.label}, {suite.kind}: {cases}, {suite.cover}")
+        lines += [f"  {case.id}  {len(case.steps):3} steps to {case.steps[-1]}" for case in suite.cases]
+    return "\n".join(lines)
+
+
+def cases_json(suites: Sequence[Suite]) -> dict[str, object]:
+    """All cases with their steps and the ids of their classes."""
+    return {
+        "schema": "specchk.conform-cases/1",
+        "suites": [
+            {
+                "label": suite.label,
+                "suite": suite.kind,
+                "states": suite.states,
+                "edges": suite.edges,
+                "complete": suite.complete,
+                "classes": len(suite.classes),
+                "probe_classes": len(suite.probe_classes),
+                "cases": [
+                    {
+                        "id": case.id,
+                        "steps": [str(step) for step in case.steps],
+                        "classes": sorted({suite.classes[n].id for classes in case.classes for n in classes}),
+                    }
+                    for case in suite.cases
+                ],
+            }
+            for suite in suites
+        ],
     }
