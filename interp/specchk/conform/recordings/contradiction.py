@@ -88,14 +88,6 @@ def _open(meaning: Meaning) -> Meaning:
     return meaning._replace(ways=(*meaning.ways, ()), seen=())
 
 
-def _step_open(meaning: Meaning) -> Meaning:
-    return meaning._replace(ways=(*meaning.ways, ()))
-
-
-def _without(meaning: Meaning, field: str) -> Meaning:
-    return meaning._replace(seen=tuple(one for one in meaning.seen if one.field != field))
-
-
 class _Shrinking:
     """One search: the remaining claims of each line, and the candidates before each line for these."""
 
@@ -107,9 +99,8 @@ class _Shrinking:
         self.before: list[tuple[State, ...]] = [validator.initial]
         self.followed = 0
         self.last = len(meanings) - 1
-        for number in range(self.last):
-            # Kept, since each trial begins in the middle.
-            self.before.append(self._onward(meanings[number], self.before[-1]))
+        # Kept, since each trial begins in the middle.
+        self._renew(0)
 
     def smallest(self) -> Contradiction | None:
         if self._test(self.last, {}) is not LinesOutcome.BLOCKED:
@@ -140,20 +131,13 @@ class _Shrinking:
     def _opened(self, end: int) -> tuple[int, LinesOutcome]:
         """The first of the lines before `end` that can all be left open, and why not the line before it."""
         works, fails, why, size = end, -1, LinesOutcome.BLOCKED, 1
-        # Doubling and then halving: of thousands of lines before a contradiction usually all can be left
-        # open, and sometimes the one just before cannot.
-        while fails < 0 < works:
-            first = max(0, works - size)
+        while works - fails > 1:
+            # Doubling and then halving: of thousands of lines before a contradiction usually all can be left
+            # open, and sometimes the one just before cannot.
+            first = max(0, works - size) if fails < 0 else (works + fails) // 2
             found = self._test(first, {number: _open(self.meanings[number]) for number in range(first, end)})
             if found is LinesOutcome.BLOCKED:
                 works, size = first, 2 * size
-            else:
-                fails, why = first, found
-        while works - fails > 1 and fails >= 0:
-            first = (works + fails) // 2
-            found = self._test(first, {number: _open(self.meanings[number]) for number in range(first, end)})
-            if found is LinesOutcome.BLOCKED:
-                works = first
             else:
                 fails, why = first, found
         return works, why
@@ -163,11 +147,13 @@ class _Shrinking:
         trials: list[LinesOutcome] = []
         # Fields first: where the step alone, or a field alone, would do, the step is easier to follow.
         if self._weaken(number, self.meanings[number]._replace(seen=())) is not LinesOutcome.BLOCKED:
-            names = dict.fromkeys(one.field for one in self.meanings[number].seen)
-            trials += [self._weaken(number, _without(self.meanings[number], name)) for name in names]
+            for name in dict.fromkeys(one.field for one in self.meanings[number].seen):
+                others = tuple(one for one in self.meanings[number].seen if one.field != name)
+                trials.append(self._weaken(number, self.meanings[number]._replace(seen=others)))
         is_step_needed = True
         if number != self.last:
-            trials.append(self._weaken(number, _step_open(self.meanings[number])))
+            ways = (*self.meanings[number].ways, ())
+            trials.append(self._weaken(number, self.meanings[number]._replace(ways=ways)))
             is_step_needed = trials[-1] is not LinesOutcome.BLOCKED
         fields = {one.field: words(one.value) for one in self.meanings[number].seen}
         return NeededLine(

@@ -78,7 +78,10 @@ def _misses(
             # An argument that is `ANY` represents every value; a few show which guard is false.
             for before in _before_blocked(validator, step, states)[:MOST]:
                 for args in instances[:MOST]:
-                    yield _guarded(validator, number, before, index, args)
+                    call = str(Step.of(validator.program, index, args, before))
+                    action = validator.program.actions[index]
+                    guards = false_guards(validator.fields.evaluator, action, before, args)
+                    yield NearMiss(call, number, tuple(guards), ())
             return
         states = after
     name = " then ".join(map(str, way)) or "no step"
@@ -104,14 +107,6 @@ def differences(validator: Validator, state: State, seen: Sequence[Seen]) -> Ite
         if expression.wanted(shown.value) != has:
             has_text = "nothing" if has is None else show(has, expression.type)
             yield Differs(shown.field, shown.expression, words(shown.value), has_text)
-
-
-def _guarded(validator: Validator, number: int, state: State, index: int, args: tuple[Any, ...]) -> NearMiss:
-    action = validator.program.actions[index]
-    step = Step.of(validator.program, index, args, state)
-    return NearMiss(
-        str(step), number, tuple(false_guards(validator.fields.evaluator, action, state, args)), ()
-    )
 
 
 def instead(validator: Validator, blocked: Blocked) -> tuple[str, ...]:

@@ -39,8 +39,7 @@ from specchk.conform.contract.recording import Event, Recording
 from specchk.conform.contract.tracing import ANY, BeyondBounds, Call, ImpossibleEvent, Meaning, Tracing
 from specchk.conform.recordings.events.beyond import lists_horizon
 from specchk.conform.recordings.events.called import CalledInstances, Instances, RepeatedInstances, SpecStep
-from specchk.conform.recordings.events.compared import Compared
-from specchk.conform.recordings.events.fields import Fields
+from specchk.conform.recordings.events.fields import Compared, Fields
 from specchk.conform.recordings.events.open_states import OpenFields, OpenSteps, closed_state
 from specchk.conform.recordings.events.reading import EventReader, ReadEvent
 from specchk.conform.recordings.events.steps import Horizons, NamedSteps, distinct
@@ -293,7 +292,10 @@ class Validator:
         self, tracing: Tracing, meaning: Meaning, before: tuple[State, ...]
     ) -> Iterable[tuple[State, ...]]:
         """The states after one silent step, those after two and not fewer, and so on."""
-        calls = self._every_silent(tracing) if meaning.near is None else meaning.near
+        calls = meaning.near
+        if calls is None:  # all silent actions, with open arguments
+            params = {action.name: len(action.params) for action in self.program.actions}
+            calls = [Call(name, (ANY,) * params[name]) for name in tracing.silent]
         known, edge = before, before
         for _ in range(tracing.most_silent):
             edge = distinct([state for call in calls for state in self.by_call(call, edge)], known)
@@ -323,11 +325,6 @@ class Validator:
         except TooMany:  # of a guard alone: until an event is a step, they are taken to explain it
             return idle
         return tuple(states if read.shown is None else self.fields.having(tuple(states), read.shown))
-
-    def _every_silent(self, tracing: Tracing) -> tuple[Call, ...]:
-        """All silent actions, with open arguments."""
-        params = {action.name: len(action.params) for action in self.program.actions}
-        return tuple(Call(name, (ANY,) * params[name]) for name in tracing.silent)
 
     def taken(self, read: ReadEvent, before: Sequence[State]) -> tuple[State, ...]:
         """The states after an event that agree with the recorded part; raises `TooMany`."""
