@@ -174,11 +174,12 @@ def reader(kind: Type) -> Reader:
         case Record(is_tuple=True):
             return _tuple(kind)
         case Record():
-            return _record(kind)
+            return _mapping(kind, tuple((name, f".{name}", reader(part)) for name, part in kind.fields))
         case Union():
             return _union(kind)
         case Map():
-            return _map(kind)
+            value = reader(kind.value)
+            return _mapping(kind, tuple((key, f"[{shown}]", value) for key, shown in _keys(kind.key)))
         case Set(keyed=True):
             return _partial_map(kind)
         case Set():
@@ -237,10 +238,6 @@ def _option(kind: Option) -> Reader:
     return option
 
 
-def _record(kind: Record) -> Reader:
-    return _mapping(kind, tuple((name, f".{name}", reader(part)) for name, part in kind.fields))
-
-
 def _tuple(kind: Record) -> Reader:
     readers = [reader(part) for _, part in kind.fields]
 
@@ -250,11 +247,6 @@ def _tuple(kind: Record) -> Reader:
         return tuple([read(item) for read, item in zip(readers, given, strict=True)])
 
     return parts
-
-
-def _map(kind: Map) -> Reader:
-    value = reader(kind.value)
-    return _mapping(kind, tuple((key, f"[{shown}]", value) for key, shown in _keys(kind.key)))
 
 
 def _partial_map(kind: Set) -> Reader:
@@ -348,8 +340,11 @@ def remembered(read: Reader) -> Reader:
     known: dict[bytes, Value] = {}
 
     def again(given: Any) -> Value:
-        packed = _packed(given)
-        if packed is None:
+        try:
+            # Equal only for equal values of the same types.  Version 2 has no references, so that equal
+            # values in other objects have the same bytes.
+            packed = marshal.dumps(given, 2)
+        except ValueError:
             return read(given)
         if packed not in known:
             if len(known) == REMEMBERED:
@@ -358,12 +353,3 @@ def remembered(read: Reader) -> Reader:
         return known[packed]
 
     return again
-
-
-def _packed(given: Any) -> bytes | None:
-    """A plain value as bytes, equal only for equal values of the same types; None if unsupported."""
-    # Version 2 has no references, so that equal values in other objects have the same bytes.
-    try:
-        return marshal.dumps(given, 2)
-    except ValueError:
-        return None

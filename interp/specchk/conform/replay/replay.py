@@ -22,23 +22,9 @@ from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from specchk.conform.contract.binding import (  # fmt: skip
-    Accepted,
-    Answer,
-    Binding,
-    BindingError,
-    Impossible,
-    Interruption,
-    Mistake,
-    Refused,
-    mistakes,
-)
-from specchk.conform.contract.failures import (
-    FAILURES,
-    LEAVING,
-    Hang,
-    ImplementationFailure,
-)
+from specchk.conform.contract import Accepted, Answer, Binding, Impossible, Refused
+from specchk.conform.contract.binding import BindingError, Interruption, Mistake, mistakes
+from specchk.conform.contract.failures import FAILURES, LEAVING, Hang, ImplementationFailure
 from specchk.conform.contract.values import NotAValue, reader, remembered
 from specchk.conform.replay.place import (
     OBSERVING,
@@ -168,7 +154,7 @@ class Replayer(Generic[S]):
             try:
                 after = self._take(place, instance, way, successors)
             except DivergedBeyond as diverged:
-                if not self.spec.beyond.may_reach(place.state, instance.index, instance.args, diverged.shown):
+                if not self.spec.may_reach(place.state, instance, diverged.shown):
                     raise
             else:
                 reached.setdefault(after.state, after)

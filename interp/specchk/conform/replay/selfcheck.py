@@ -21,16 +21,8 @@ from typing import Any
 from msgspec import Struct
 
 from specchk.compile.instantiate import Instance
-from specchk.conform.contract.binding import (
-    Accepted,
-    Answer,
-    Binding,
-    Refused,
-    action,
-    project,
-    restore,
-    unchanged,
-)
+from specchk.conform.contract import Accepted, Answer, Binding, Refused, action, project
+from specchk.conform.contract.binding import restore, unchanged
 from specchk.conform.covers.cases import Suite, SuiteCase
 from specchk.conform.replay.place import Place
 from specchk.conform.replay.replay import Replayer
@@ -169,20 +161,13 @@ def _lies(cls: type[Binding[Any]], scene: _Scene) -> Iterator[tuple[str, str, di
     """Each sabotage with the expected kind of divergence, and the methods that implement it."""
     yield "the start is another state", "initial", _seen(cls, scene.first, scene.last)
     yield AT_THE_END[0], "state", _seen(cls, scene.last, scene.first)
-    yield AT_THE_END[1], "state", _answers(cls, scene.action, scene.before, _accept, scene.args)
-    yield AT_THE_END[2], "refused", _answers(cls, scene.action, scene.before, _refuse, scene.args)
+    name, before, args = scene.action, scene.before, scene.args
+    yield AT_THE_END[1], "state", _answers(cls, name, before, lambda _: Accepted(), args)
+    yield AT_THE_END[2], "refused", _answers(cls, name, before, lambda _: Refused("a lie"), args)
     yield "a forbidden step is taken", "accepted", _answers(cls, scene.refused, scene.where, _agree)
     yield "a refused step changes the state", "changed", _tainting(cls, scene)
     back = cls.marked("restore") or ""
     yield "what was kept is forgotten", "restored", {back: restore(lambda self, kept: self.start())}
-
-
-def _accept(_: Callable[[], Answer]) -> Answer:
-    return Accepted()
-
-
-def _refuse(_: Callable[[], Answer]) -> Answer:
-    return Refused("a lie")
 
 
 def _agree(ask: Callable[[], Answer]) -> Answer:

@@ -51,8 +51,7 @@ def shrunk(replayer: Replayer[Any], divergence: Divergence) -> Divergence:
         # Each try that hangs again takes the whole timeout, so only the straight path is tried.
         shrinker.go_straight()
         return replace(shrinker.best, found_after=len(divergence.trace.steps))
-    again = shrinker.first()
-    if again is None:
+    if shrinker.repeat() is None:
         reason = f"{divergence.reason}; repeating the path did not reproduce it".removeprefix("; ")
         return replace(divergence, reason=reason)
     # In this order: the straight path is searched only among the paths that are shorter than the rest.
@@ -74,7 +73,7 @@ class _Shrinker(Generic[S]):
         steps = zip(self.best.trace.steps, self.best.ways, strict=True)
         return [replace(self.replayer.spec.instance(step), ways=(way,)) for step, way in steps]
 
-    def first(self) -> Divergence | None:
+    def repeat(self) -> Divergence | None:
         """Take the path as it was found."""
         return self._try([], self._moves())
 
@@ -189,13 +188,10 @@ class _Shrinker(Generic[S]):
                 if after not in reached_by:
                     reached_by[after] = (state, self._by_args[index, args])
                     queue.append((after, depth + 1))
-        return _path(reached_by, target) if target in reached_by else None
-
-
-def _path(reached_by: Came, target: State) -> list[tuple[ActionCall, State]]:
-    path = []
-    state = target
-    while (before := reached_by[state]) is not None:
-        path.append((before[1], state))
-        state = before[0]
-    return path[::-1]
+        if target not in reached_by:
+            return None
+        path = []
+        while (before := reached_by[target]) is not None:
+            path.append((before[1], target))
+            target = before[0]
+        return path[::-1]

@@ -3,13 +3,16 @@
 The effect of an instance depends on what it reads, so it is computed once for these values, and only
 if they differ from those in the state before: the places of a path differ in a few locations each.
 
+A horizon ends a search, not the spec, so a step may lead beyond it.  A suite does not continue from such a
+state, since the spec's own steps from it are not known; but the step to it must be one of the spec.
+
 Not here: the implementation's side (`replay`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from itertools import product
 from operator import attrgetter
 from typing import Any
@@ -17,16 +20,19 @@ from typing import Any
 from msgspec import Struct
 
 from specchk.conform.contract.binding import Binding, BindingError, Mistake
-from specchk.conform.contract.values import plain
+from specchk.conform.contract.values import NotAValue, plain, reader
 from specchk.conform.covers.by_location import ByLocation, Numbers
 from specchk.conform.covers.locations import Touched
-from specchk.conform.replay.beyond import StepsBeyond
 from specchk.ir.nodes import Value
+from specchk.ir.range_checks import with_checks
+from specchk.ir.ranges import without_horizons
 from specchk.meaning.deadlock import OpenInstances
+from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.explain import false_guards
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties
 from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, Values, show
 from specchk.search.verdict import Step
 
@@ -56,7 +62,6 @@ class SpecSide:
         self.program = binding.program
         self._stepper = Stepper(self.program)
         self._open = OpenInstances(self.program)
-        self.beyond = StepsBeyond(self.program, self._open)
         self._properties = Properties(self.program, self._stepper)
         self.initial = tuple(initial_states(self.program))
         if not self.initial:
@@ -144,7 +149,9 @@ class SpecSide:
 
     def forbids(self, state: State, instance: ActionCall) -> bool:
         """Whether an instance is disabled, and not because it leads beyond a horizon."""
-        return not self.allowed(state, instance) and not self._goes_beyond(state, instance)
+        cuts = self._stepper.horizon_cuts
+        may_step = self.allowed(state, instance) or self._stepper.horizon_cuts > cuts
+        return not (may_step or self._open.may_step(state, instance.index, instance.args))
 
     def why_forbidden(self, state: State, instance: ActionCall) -> str:
         """The guards that forbid an instance, with the values that they read, one line each."""
@@ -155,8 +162,32 @@ class SpecSide:
             lines.append(f"the spec forbids it: {guard.text}" + (f"  ({values})" if values else ""))
         return "\n".join(lines)
 
-    def _goes_beyond(self, state: State, instance: ActionCall) -> bool:
-        cuts = self._stepper.horizon_cuts
-        self._stepper.of_action(state, instance.index, instance.args)
-        is_cut = self._stepper.horizon_cuts > cuts
-        return is_cut or self._open.may_step(state, instance.index, instance.args)
+    def may_reach(self, state: State, instance: ActionCall, shown: Mapping[str, Any]) -> bool:
+        """Whether a step, if only beyond a horizon, may lead to a state with these values of variables."""
+        wanted = []
+        for slot, variable in enumerate(self.program.variables):
+            if variable.name in shown:
+                try:
+                    wanted.append((slot, reader(without_horizons(variable.type))(shown[variable.name])))
+                except NotAValue:
+                    return False
+        # Of all numbers only those up to the horizon are tried, so which steps there are is not known.
+        if self._open.lists(instance.index):
+            return True
+        try:
+            successors = self._unbounded.of_action(state, instance.index, instance.args)
+            return any(all(after[slot] == value for slot, value in wanted) for _, _, after in successors)
+        except Faulty:
+            return False
+
+    @cached_property
+    def _unbounded(self) -> Stepper:
+        return _Unbounded(with_checks(self.program))
+
+
+class _Unbounded(Stepper):
+    """A stepper that stores numbers above a horizon."""
+
+    def make_evaluator(self) -> Evaluator:
+        """An evaluator without horizons."""
+        return Evaluator(self.size, self.counts, horizons=False)
