@@ -8,15 +8,17 @@ import sys
 from pathlib import Path
 
 from hang import HANG_S
-from specchk.conform.adapter.workshop import Recipe, workshop
+from specchk.conform.adapter.link import Launch
+from specchk.conform.adapter.workshop import workshop
 from specchk.conform.contract.known_bad import BadFile
 
 
 def answer_of_copy(folder: Path, now: str) -> str:
     """The output of a program whose module has a mistake planted."""
     command = (sys.executable, "main.py")
-    recipe = Recipe(folder, command, (), {"PYTHONDONTWRITEBYTECODE": ""}, ("*.py",), HANG_S)
-    made = workshop(recipe, BadFile("mistake", "answer.py", "ANSWER = 1", now, "small"))
+    launch = Launch(command, folder, {"PYTHONDONTWRITEBYTECODE": ""})
+    mistake = BadFile("mistake", "answer.py", "ANSWER = 1", now, "small")
+    made = workshop(launch, (), ("*.py",), HANG_S, mistake)
     os.utime(made.launch.folder / "answer.py", (1_000_000_000, 1_000_000_000))  # as if in the same second
     done = subprocess.run(
         made.launch.command, cwd=made.launch.folder, env={**os.environ, **made.launch.environment},

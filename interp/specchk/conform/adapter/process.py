@@ -18,18 +18,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from specchk.conform.adapter.link import Launch
 from specchk.conform.adapter.remote import KeptRemote, RemoteSystem, Terms
-from specchk.conform.adapter.workshop import Recipe, Workshop, implementation_files, workshop
-from specchk.conform.contract.binding import (
-    Answer,
-    Binding,
-    Mistake,
-    OutsideSpec,
-    action,
-    project,
-    restore,
-    snapshot,
-)
+from specchk.conform.adapter.workshop import Workshop, implementation_files, workshop
+from specchk.conform.contract import Answer, Binding, action, project
+from specchk.conform.contract.binding import Mistake, OutsideSpec, restore, snapshot
 from specchk.conform.contract.known_bad import BadFile, BadStart
 from specchk.conform.contract.values import plain, raw
 from specchk.ir.program import Program
@@ -106,11 +99,8 @@ class ProcessBinding(Binding[RemoteSystem]):
 
     def _terms(self) -> Terms:
         cls = type(self)
-        recipe = Recipe(
-            cls.folder.resolve(), cls.command, cls.build, cls.environment, cls.implementation,
-            cls.build_timeout_s,
-        )  # fmt: skip
-        self._workshop = workshop(recipe, self._mistake)
+        launch = Launch(cls.command, cls.folder.resolve(), cls.environment)
+        self._workshop = workshop(launch, cls.build, cls.implementation, cls.build_timeout_s, self._mistake)
         hello = model_json(self.program)
         return Terms(self._workshop.launch, hello, cls.timeout_s, cls.start_timeout_s, cls.is_quiet)
 

@@ -23,16 +23,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from specchk.conform.adapter import wire
 from specchk.conform.adapter.link import Launch, Link
-from specchk.conform.adapter.wire import (
-    VERSION,
-    BrokenProtocol,
-    Hello,
-    WireAnswer,
-    WireRequest,
-    answer_of,
-    hello_of,
-)
+from specchk.conform.adapter.wire import BrokenProtocol, WireAnswer, WireRequest
 from specchk.conform.contract.binding import Accepted, Answer, BindingError, Impossible, Mistake, Refused
 from specchk.conform.contract.failures import DIED, GARBLED, UNREPEATABLE, ImplementationFailure
 
@@ -69,7 +62,7 @@ class _Live(Struct):
     """A process that has answered the first request, and the number of its next request."""
 
     link: Link
-    hello: Hello
+    hello: wire.Hello
     number: int
 
 
@@ -174,7 +167,7 @@ class RemoteSystem(Struct, weakref=True):
         during = f"answering `{request}`{again}"
         line = live.link.receive(self.terms.timeout_s, during)
         try:
-            answer = answer_of(line, number, request)
+            answer = wire.answer_of(line, number, request)
         except BrokenProtocol as error:
             raise live.link.failed(GARBLED, str(error), during) from None
         if self.terms.is_quiet and live.link.has_errors:
@@ -218,24 +211,24 @@ class RemoteSystem(Struct, weakref=True):
         # Before the first request, so that a process that never answers is ended with the system as well.
         self._end = weakref.finalize(self, link.end)
         hello = self._greeted(link)
-        if hello.protocol != VERSION:
+        if hello.protocol != wire.VERSION:
             link.end()
-            hint = f"answer `hello` with protocol {VERSION}, or use the specchk that has the other one"
-            what = f"the implementation has protocol {hello.protocol}, this specchk {VERSION}"
+            hint = f"answer `hello` with protocol {wire.VERSION}, or use the specchk that has the other one"
+            what = f"the implementation has protocol {hello.protocol}, this specchk {wire.VERSION}"
             raise BindingError((Mistake(what, hint),))
         self._live = _Live(link, hello, 1)
         return self._live
 
-    def _greeted(self, link: Link) -> Hello:
-        request = WireRequest("hello", {"protocol": VERSION, **self.terms.hello})
+    def _greeted(self, link: Link) -> wire.Hello:
+        request = WireRequest("hello", {"protocol": wire.VERSION, **self.terms.hello})
         during = "starting (`hello`)"
         link.send(request.line(0))
         line = link.receive(self.terms.start_timeout_s, during)
         try:
-            answer = answer_of(line, 0, request)
+            answer = wire.answer_of(line, 0, request)
             if answer.member == "error":
                 raise BrokenProtocol(f"it answered with an error: {answer.value}")
-            return hello_of(answer.value)
+            return wire.hello_of(answer.value)
         except BrokenProtocol as error:
             raise link.failed(GARBLED, str(error), during) from None
 

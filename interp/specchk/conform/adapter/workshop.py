@@ -32,17 +32,6 @@ BYTECODE = "__pycache__"
 LAST_LINES = 12  # of a failed build
 
 
-class Recipe(Struct, frozen=True):
-    """The binding's description of its process; `patterns` are its `implementation`."""
-
-    folder: Path
-    command: tuple[str, ...]
-    build: tuple[str, ...]
-    environment: Mapping[str, str]
-    patterns: tuple[str, ...]
-    build_timeout_s: float
-
-
 class Workshop(Struct, weakref=True):
     """A launch, and its private folder, if it needs one."""
 
@@ -50,24 +39,29 @@ class Workshop(Struct, weakref=True):
     _end: weakref.finalize[..., object] | None = None
 
 
-def workshop(recipe: Recipe, mistake: BadFile | BadStart | None = None) -> Workshop:
-    """The workshop for a recipe, with a control's mistake; raises `NoSuchText` and `BindingError`."""
-    command, environment = recipe.command, dict(recipe.environment)
+def workshop(
+    launch: Launch, build: Sequence[str], patterns: Sequence[str], build_timeout_s: float,
+    mistake: BadFile | BadStart | None = None,
+) -> Workshop:  # fmt: skip
+    """The workshop for a launch in the binding's folder, with a control's mistake.
+
+    `patterns` are the binding's `implementation`.  Raises `NoSuchText` and `BindingError`.
+    """
+    command, folder, environment = launch.command, launch.folder, launch.environment
     if isinstance(mistake, BadStart):
         command, environment = (*command, *mistake.arguments), {**environment, **mistake.environment}
-    if not recipe.build and not isinstance(mistake, BadFile):
-        return Workshop(Launch(command, recipe.folder, environment))
+    made = Workshop(Launch(command, folder, environment))
+    if not build and not isinstance(mistake, BadFile):
+        return made
     private = Path(mkdtemp(prefix="specchk-"))
-    made = Workshop(Launch(command, recipe.folder, environment))
     made._end = weakref.finalize(made, Guardian(REMOVE, str(private)).dismiss)
-    folder = recipe.folder
     if isinstance(mistake, BadFile):
-        folder = _copied(recipe, mistake, private / "folder")
-    build = private / "build"
-    build.mkdir()
-    if recipe.build:
-        _build(_placed(recipe.build, build), folder, environment, recipe.build_timeout_s, mistake)
-    made.launch = Launch(_placed(command, build), folder, environment)
+        folder = _copied(folder, patterns, mistake, private / "folder")
+    output = private / "build"
+    output.mkdir()
+    if build:
+        _build(_placed(build, output), folder, environment, build_timeout_s, mistake)
+    made.launch = Launch(_placed(command, output), folder, environment)
     return made
 
 
@@ -80,10 +74,10 @@ def implementation_files(folder: Path, patterns: Sequence[str]) -> set[Path]:
     return {path.resolve() for one in patterns for path in folder.glob(one) if path.is_file()}
 
 
-def _copied(recipe: Recipe, mistake: BadFile, target: Path) -> Path:
+def _copied(folder: Path, patterns: Sequence[str], mistake: BadFile, target: Path) -> Path:
     """A copy of the folder with the mistake; raises `NoSuchText`."""
-    own = recipe.folder.resolve()
-    files = implementation_files(own, recipe.patterns)
+    own = folder.resolve()
+    files = implementation_files(own, patterns)
     wrong = (own / mistake.file).resolve()
     if wrong not in files:
         raise NoSuchText(f"`{mistake.name}` is in {mistake.file}, which is not a file of `implementation`")
