@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from specchk.conform.contract.load import load_binding
-from specchk.conform.gate.imported import imported
-from specchk.conform.gate.lasting import changed_values, lasting_values, own_values
+from specchk.conform.gate.lasting import changed_values, imported, lasting_values, own_values
 
 BINDING = """
 import things

@@ -17,7 +17,7 @@ from two_phase_copy import Copy
 
 from specchk import kept
 from specchk.conform.gate.calls import ELSEWHERE, REST, CallTracer, texts
-from specchk.conform.gate.imported import Imported, imported
+from specchk.conform.gate.lasting import Imported, imported
 from specchk.conform.gate.since import CallMap, plan, unclear_files
 
 CODE = """

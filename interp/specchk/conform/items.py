@@ -27,7 +27,7 @@ from specchk.conform.contract.known_bad import NoSuchText
 from specchk.conform.contract.load import NoBinding, load_binding
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase
 from specchk.conform.gate.choices import NAME, BadChoices, read
-from specchk.conform.gate.controls import CaseLoader, try_control
+from specchk.conform.gate.controls import trials, try_control
 from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.tiers import BUDGETS, Part, SuiteBudget, parts_of, run_part
 from specchk.conform.replay.place import Divergence
@@ -130,7 +130,7 @@ class Run(Struct, dict=True):
 
 def _check_control(bound: BoundSpec, number: int, properties: Properties) -> None:
     """Run a control of the gate, which must detect the error."""
-    trial = CaseLoader(bound.checked, BUDGETS["gate"].max_states).trial(bound.cls, number)
+    trial = trials(bound.checked, BUDGETS["gate"].max_states)(bound.cls, number)
     try:
         tried = try_control(bound.cls, trial)
     except NoSuchText as error:

@@ -23,6 +23,7 @@ from specchk.conform.covers.instances import (
     Instances,
     InstanceSteps,
     Kinds,
+    changed,
 )
 from specchk.ir.program import Program
 from specchk.meaning.initial import initial_states
@@ -151,10 +152,7 @@ class ClassGraph:
 
     def _edge(self, source: int, steps: InstanceSteps, drawn: Drawn, before: AllSteps) -> ClassifiedEdge:
         """An edge of a state with these steps; its target may be new."""
-        after = list(self.states[source])
-        for location, value in drawn.changes:
-            after[location] = value
-        numbers = tuple(after)
+        numbers = changed(self.states[source], drawn.changes)
         target = self.number.get(numbers, len(self.states))
         edge = ClassifiedEdge(source, steps.action, steps.args, drawn.choice, target)
         if target == len(self.states):

@@ -28,6 +28,14 @@ Changes = tuple[tuple[int, int], ...]  # locations, each with the number of its 
 CANDIDATES = 16  # examples kept of each class
 
 
+def changed(numbers: Numbers, changes: Changes) -> Numbers:
+    """The numbers after some changes."""
+    after = list(numbers)
+    for location, number in changes:
+        after[location] = number
+    return tuple(after)
+
+
 class Kinds(Struct):
     """Numbers for classes in order of first occurrence, each with its first examples."""
 
@@ -128,13 +136,9 @@ class Instances:
             if steps is None:
                 continue
             for drawn in steps.edges:
-                after = list(numbers)
-                for location, number in drawn.changes:
-                    after[location] = number
+                after = self.state(changed(numbers, drawn.changes))
                 classes = tuple([keys[number] for number in drawn.classes])
-                yield ClassifiedStep(
-                    steps.action, steps.args, drawn.choice, self.state(tuple(after)), classes
-                )
+                yield ClassifiedStep(steps.action, steps.args, drawn.choice, after, classes)
 
     def _instance(
         self, index: int, args: tuple[Value, ...], touched: Touched

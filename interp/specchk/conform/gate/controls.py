@@ -76,48 +76,43 @@ def try_controls(
     instances: Instances = MappingProxyType({}),
 ) -> tuple[Tried, ...]:  # fmt: skip
     """Run all of a binding's controls, here or by a crew; `instances` are those of existing models."""
-    loader = CaseLoader(checked, max_states, instances)
-    trials = [loader.trial(cls, number) for number in range(len(cls.controls))]
+    trial_of = trials(checked, max_states, instances)
+    every = [trial_of(cls, number) for number in range(len(cls.controls))]
     if crew is None:
         sides: Sides = {}
-        return tuple(try_control(cls, trial, sides) for trial in trials)
+        return tuple(try_control(cls, trial, sides) for trial in every)
     # Of what loads them the crew has nothing.
-    loaded = [replace(trial, load=partial(_given, trial.load())) for trial in trials]
-    return tuple(crew.each(Trials(), loaded, f"{cls.__name__}: {len(trials)} controls"))
+    loaded = [replace(trial, load=partial(_given, trial.load())) for trial in every]
+    return tuple(crew.each(Trials(), loaded, f"{cls.__name__}: {len(every)} controls"))
 
 
 def _given(suite: Suite) -> Suite:
     return suite
 
 
-class CaseLoader:
-    """The programs and cases of models with their bounds, built once: most controls use the same ones."""
+def trials(
+    checked: CheckedSpec, max_states: int | None, instances: Instances = MappingProxyType({})
+) -> Callable[[type[Binding[Any]], int], Trial]:
+    """A function that prepares the control of a number: most use the same models, which it builds once."""
 
-    def __init__(
-        self, checked: CheckedSpec, max_states: int | None, instances: Instances = MappingProxyType({})
-    ) -> None:
-        self._checked = checked
-        self._max_states = max_states
-        self._instances = instances
-        self._instance = cache(self._made)
-        self._suite = cache(self._cases)
-        self._key = cache(self._named)
+    @cache
+    def instance(model: str, bounds: Bounds) -> Instance:
+        return instances.get((model, bounds)) or whole_instance(checked, model, dict(bounds))
 
-    def trial(self, cls: type[Binding[Any]], number: int) -> Trial:
-        """A control with its program, and with the loader of the cases on which it is run."""
+    @cache
+    def suite(model: str, bounds: Bounds) -> Suite:
+        return cached_suite(instance(model, bounds), "classes", bounds, max_states)
+
+    @cache
+    def key(model: str, bounds: Bounds) -> str:
+        return suite_key(instance(model, bounds), "classes", bounds, (max_states,))
+
+    def trial(cls: type[Binding[Any]], number: int) -> Trial:
         control = cls.controls[number]
         about = control.model, tuple(control.bounds.items())
-        return Trial(number, self._instance(*about).program, partial(self._suite, *about), self._key(*about))
+        return Trial(number, instance(*about).program, partial(suite, *about), key(*about))
 
-    def _made(self, model: str, bounds: Bounds) -> Instance:
-        known = self._instances.get((model, bounds))
-        return known or whole_instance(self._checked, model, dict(bounds))
-
-    def _cases(self, model: str, bounds: Bounds) -> Suite:
-        return cached_suite(self._instance(model, bounds), "classes", bounds, self._max_states)
-
-    def _named(self, model: str, bounds: Bounds) -> str:
-        return suite_key(self._instance(model, bounds), "classes", bounds, (self._max_states,))
+    return trial
 
 
 def try_control(cls: type[Binding[Any]], trial: Trial, sides: Sides | None = None) -> Tried:

@@ -1,8 +1,13 @@
 """The values of an implementation that outlive a case: of modules, of classes, and of function defaults.
 
+    imported          the calls and values of an import of the binding, in a process that has none of it yet
+    changed_values    the names of the values that differ from those
+
 A case that changes one may change what another case does, and no call shows it: a table that is made where
 it is first needed is found there by all that come later.  So values are compared with those that an import
 leaves, by digests of their structure, which are equal in all processes.
+
+Objects created by the import, such as a table or a registry, exist in every case.
 
 Not here: systems, and objects that only they refer to.  They are created for each case.
 """
@@ -10,13 +15,17 @@ Not here: systems, and objects that only they refer to.  They are created for ea
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import pickle
+import subprocess
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -31,7 +40,12 @@ from types import (
 )
 from typing import Any
 
+from msgspec import Struct
+
 from specchk.conform.contract.failures import FAILURES
+from specchk.conform.contract.load import load_binding
+from specchk.conform.gate.calls import ELSEWHERE, CallTracer, Function
+from specchk.kept import replace
 
 DIGITS = 16
 CACHES = ("__", "_abc_", "_value2member_map_")  # members of classes that Python fills itself
@@ -42,6 +56,7 @@ _NAMED = (
     WrapperDescriptorType,
 )  # fmt: skip
 Values = Mapping[str, str]  # a digest of each, by the file's shown path and the name
+_PROGRAM = "from specchk.conform.gate.lasting import note_import; note_import()"
 
 
 def lasting_values(binding: type, names: Mapping[str, str]) -> Values:
@@ -179,3 +194,37 @@ class _Digest:
             return True
         file = getattr(module, "__file__", None)
         return file is not None and _resolved(file) in self._names
+
+
+class Imported(Struct, frozen=True):
+    """The functions run by an import, and the values that exist after it."""
+
+    calls: frozenset[Function]
+    values: Values
+
+
+def imported(binding: Path, names: Mapping[str, str]) -> Imported:
+    """The calls and values from importing a binding; `names` as of `CallTracer.functions`.
+
+    `ELSEWHERE` is among the calls where the import fails there, though it did not here.
+    """
+    with TemporaryDirectory(prefix="specchk-") as folder:
+        calls = Path(folder) / "calls.json"
+        command = [sys.executable, "-P", "-c", _PROGRAM, str(binding), json.dumps(dict(names)), str(calls)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
+        # Its output has been printed here, by the first import.
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)  # noqa: S603
+        if done.returncode != 0 or not calls.exists():
+            return Imported(frozenset({ELSEWHERE}), {})
+        ran, values = json.loads(calls.read_text(encoding="utf-8"))
+        return Imported(frozenset((file, name) for file, name in ran), values)
+
+
+def note_import() -> None:
+    """Import the binding given on the command line, and write what was run."""
+    binding, names, calls = Path(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3])
+    tracer = CallTracer()
+    with tracer.running():
+        cls = load_binding(binding)
+    ran = sorted(set().union(*tracer.functions(names).values()))
+    replace(calls, json.dumps([ran, lasting_values(cls, names)]).encode())

@@ -20,8 +20,7 @@ from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase
 from specchk.conform.gate import since
 from specchk.conform.gate.calls import LASTING, REST, CallTracer, Function, attributed, texts
 from specchk.conform.gate.gate import BoundSpec
-from specchk.conform.gate.imported import imported
-from specchk.conform.gate.lasting import changed_values, lasting_values, own_values
+from specchk.conform.gate.lasting import changed_values, imported, lasting_values, own_values
 from specchk.conform.gate.lock import of_spec
 from specchk.conform.gate.since import CallMap, Revision, SincePlan, concerned
 from specchk.conform.gate.tiers import Part, SuiteBudget, run_part, run_parts

@@ -13,6 +13,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import json
@@ -21,7 +22,7 @@ from specchk.conform.mutation.members import Kill
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.mutate import UNCHANGED
 from specchk.conform.mutation.outcomes import Baseline, MutantOutcome, words_of
-from specchk.conform.work.pool import DONE, LATE, Ended, Task, run_all
+from specchk.conform.work.pool import DONE, LATE, Ended, Say, run_all
 from specchk.processes import cores
 
 LIMIT_SECONDS = 1800.0  # for a self-check that hangs; it decides nothing
@@ -43,15 +44,12 @@ def run_harness(
 ) -> tuple[Baseline, list[MutantOutcome]]:
     """Run the self-check unchanged, which must pass, and under each mutant; `done` receives each result."""
 
-    def task(mutant: Mutant) -> Task:
-        return lambda say: say(_run(mutant, binding, options))
-
     def ended(number: int, result: Ended) -> None:
         if number:
             done(_outcome(mutants[number - 1], result))
 
     # The self-check without a mutant must pass, or its failures with one would show nothing.
-    tasks = [task(mutant) for mutant in (UNCHANGED, *mutants)]
+    tasks = [partial(_run, mutant, binding, options) for mutant in (UNCHANGED, *mutants)]
     unchanged, *every = run_all(tasks, cores(), LIMIT_SECONDS, ended)
     control = _outcome(UNCHANGED, unchanged)
     unfinished = () if control.how == DONE else (f"self-check ({control.how})",)
@@ -59,15 +57,15 @@ def run_harness(
     return ground, [_outcome(mutant, result) for mutant, result in zip(mutants, every, strict=True)]
 
 
-def _run(mutant: Mutant, binding: Path, options: Sequence[str]) -> tuple[int, str]:
-    """The exit code of a self-check, and its first line."""
+def _run(mutant: Mutant, binding: Path, options: Sequence[str], say: Say) -> None:
+    """Report the exit code of a self-check, and its first line."""
     patches = json.encode(mutant.patches).decode()
     # Without warnings: one would be the first line of the errors, and be shown as the reason.
     python = [sys.executable, "-P", "-W", "ignore", "-c", _START, patches]
     command = [*python, "mutate", str(binding), "--self-check", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ourselves
     lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
-    return done.returncode, lines[0] if lines else ""
+    say((done.returncode, lines[0] if lines else ""))
 
 
 def _outcome(mutant: Mutant, ended: Ended) -> MutantOutcome:

@@ -24,6 +24,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -193,36 +194,28 @@ class MutationCampaign:
 
     def task(self, subject: Subject) -> Task:
         """The task of a process; `UNCHANGED` is surveyed."""
-        return self._survey(subject) if subject.mutant == UNCHANGED else self._task(subject)
+        return partial(self._survey if subject.mutant == UNCHANGED else self._test, subject)
 
-    def _survey(self, subject: Subject) -> Task:
-        def hold(say: Say) -> None:
-            _silence()
-            (name,) = subject.members
-            # All failures, not the first: the survey reports the errors of the unchanged implementation.
-            reporter = Reporter(0, dict(subject.work), lambda kill: say(("kill", kill)), member=name)
-            # From before the implementation is loaded: loading may call its functions, and start threads.
-            with recording(self.packages) as tracer:
-                (member,) = [one for one in self.freshly((), reporter) if one.name == name]
-                member.hold(self.bench, (), reporter)
-            say(("ran", reporter.tests, tracer.lines(), reporter.most))
+    def _survey(self, subject: Subject, say: Say) -> None:
+        _silence()
+        (name,) = subject.members
+        # All failures, not the first: the survey reports the errors of the unchanged implementation.
+        reporter = Reporter(0, dict(subject.work), lambda kill: say(("kill", kill)), member=name)
+        # From before the implementation is loaded: loading may call its functions, and start threads.
+        with recording(self.packages) as tracer:
+            (member,) = [one for one in self.freshly((), reporter) if one.name == name]
+            member.hold(self.bench, (), reporter)
+        say(("ran", reporter.tests, tracer.lines(), reporter.most))
 
-        return hold
-
-    def _task(self, subject: Subject) -> Task:
+    def _test(self, subject: Subject, say: Say) -> None:
+        _silence()
         mutant = subject.mutant
-
-        def hold(say: Say) -> None:
-            _silence()
-            work = dict(subject.work)
-            reporter = Reporter(self.settings.enough, work, lambda kill: say(("kill", kill)))
-            for member in shown_first(self.freshly(mutant.patches, reporter), mutant.shown):
-                self._begin(reporter, member)
-                if member.name in subject.members and reporter.needs_more:
-                    member.hold(self.bench, mutant.modules, reporter)
-                    say(("asked", member.name, reporter.tests))
-
-        return hold
+        reporter = Reporter(self.settings.enough, dict(subject.work), lambda kill: say(("kill", kill)))
+        for member in shown_first(self.freshly(mutant.patches, reporter), mutant.shown):
+            self._begin(reporter, member)
+            if member.name in subject.members and reporter.needs_more:
+                member.hold(self.bench, mutant.modules, reporter)
+                say(("asked", member.name, reporter.tests))
 
     def _asked(self, mutant: Mutant) -> Subject:
         """The members that could detect a mutant, and the work allowed for each of their tests."""

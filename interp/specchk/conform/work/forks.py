@@ -8,10 +8,11 @@ results, later.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from specchk.conform.contract.hangs import contained
-from specchk.conform.work.pool import Say, Task, run_all
+from specchk.conform.work.pool import Say, run_all
 from specchk.processes import can_fork
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ def each(
     # A single task needs no separate process, and an exception from it has its traceback.
     if workers == 1 or len(tasks) == 1 or not can_fork():
         return [task() for task in tasks]
-    every = run_all([_saying(task, passing) for task in tasks], workers)
+    every = run_all([partial(_say_result, task, passing) for task in tasks], workers)
     # All tasks have ended, so the first in order is reported, whichever failed first in time.
     for ended in every:
         if ended.is_interrupted:  # Ctrl-C may reach one process of them alone
@@ -53,12 +54,9 @@ def each(
     return [ended.said[0][0] for ended in every]
 
 
-def _saying(task: Callable[[], T], passing: tuple[type[Exception], ...]) -> Task:
-    def work(say: Say) -> None:
-        try:
-            with contained():
-                say((task(), None))
-        except passing as error:
-            say((None, error))
-
-    return work
+def _say_result(task: Callable[[], object], passing: tuple[type[Exception], ...], say: Say) -> None:
+    try:
+        with contained():
+            say((task(), None))
+    except passing as error:
+        say((None, error))
