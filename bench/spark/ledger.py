@@ -30,7 +30,7 @@ from pathlib import Path
 from threading import Barrier
 from typing import Any
 
-from specchk.native.claims import Folder, bid
+from specchk.native.claims import BidFolder, bid
 from specchk.search.engine import Unusable
 
 KAFKA = Path(__file__).resolve().parents[2] / "spec" / "kafka"
@@ -145,30 +145,31 @@ def on_small(size: int, handover: str, folder: Path, answer: dict[str, Any]) -> 
     return f"exit {done.returncode}, {shown}", is_sentence and done.returncode in (2, 20)
 
 
-class Slow(Folder, frozen=True):
+def slow(root: Path, chance: random.Random) -> BidFolder:
     """A folder whose steps take a while, by lot."""
+    folder = BidFolder.at(root)
 
-    chance: random.Random
+    def pause() -> None:
+        time.sleep(chance.random() ** 4 / 50)
 
-    def _pause(self) -> None:
-        time.sleep(self.chance.random() ** 4 / 50)
+    def write(name: str, data: bytes) -> None:
+        pause()
+        folder.write(name, data)
 
-    def write(self, name: str, data: bytes) -> None:
-        self._pause()
-        super().write(name, data)
-
-    def names(self) -> list[str]:
-        self._pause()
-        found = super().names()
-        self._pause()
+    def names() -> list[str]:
+        pause()
+        found = folder.names()
+        pause()
         return found
+
+    return folder._replace(write=write, names=names)
 
 
 def bids(many: int, rounds: int) -> int:
     """Claims by files alone; how many rounds had not one holder."""
     wrong, start, end = 0, Barrier(many), Barrier(many)
 
-    def attempt(place: Folder) -> bool:
+    def attempt(place: BidFolder) -> bool:
         start.wait()
         try:
             with bid(place, "it", "a search"):
@@ -181,7 +182,7 @@ def bids(many: int, rounds: int) -> int:
     with ThreadPoolExecutor(many) as pool, tempfile.TemporaryDirectory() as folder:
         for number in range(rounds):
             chance = random.Random(number)
-            held = sum(pool.map(attempt, [Slow(Path(folder), chance) for _ in range(many)]))
+            held = sum(pool.map(attempt, [slow(Path(folder), chance) for _ in range(many)]))
             wrong += held != 1
     print(f"bids: {rounds} rounds of {many}, {wrong} without one holder", flush=True)
     return wrong

@@ -20,7 +20,7 @@ from pyarrow import fs
 
 from specchk.export.arrow import ArrowStorage
 from specchk.native import claims
-from specchk.native.claims import Folder, Holder, bid, claimed
+from specchk.native.claims import BidFolder, Holder, bid, claimed
 from specchk.search.engine import Unusable
 
 KINDS = ["lock", "no locks", "arrow"]
@@ -37,7 +37,7 @@ def claim(kind: str, place: Path) -> AbstractContextManager[None]:
         return ArrowStorage(fs.LocalFileSystem(), str(place)).claim("a search")
     if place.parent.is_dir():
         place.mkdir(exist_ok=True)
-    return bid(Folder(place), str(place), "a search")
+    return bid(BidFolder.at(place), str(place), "a search")
 
 
 class Other:
@@ -149,7 +149,7 @@ def test_files_of_another_machine_are_believed_and_named(left: tuple[str, ...], 
     for name in left:
         mark(tmp_path, name, Holder("elsewhere", 7, "then", "a search", "another boot", "1"))
     with pytest.raises(Unusable) as refused:
-        bid(Folder(tmp_path), str(tmp_path), "a search", patience_s=0.1).__enter__()
+        bid(BidFolder.at(tmp_path), str(tmp_path), "a search", patience_s=0.1).__enter__()
     told = str(refused.value)
     assert "process 7 on elsewhere, since then, for a search): wait for it" in told
     assert f"if it has ended, remove {' and '.join(left)} there" in told

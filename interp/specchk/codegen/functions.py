@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from textwrap import dedent
+from types import MappingProxyType
 from typing import Any
 
 from specchk.codegen.builder import IRBuilder
@@ -30,28 +31,27 @@ from specchk.codegen.ir import Block, ConstantValue, Function, FunctionType, Int
 
 Words = MutableSequence[int]
 I1, I64 = IntType(1), IntType(64)
-_ARITHMETIC = (
-    (ast.Add, "add"), (ast.Sub, "sub"), (ast.Mult, "mul"), (ast.BitAnd, "and_"), (ast.BitOr, "or_"),
-    (ast.LShift, "shl"),
-)  # fmt: skip
-_COMPARISONS = (
-    (ast.Eq, "=="), (ast.NotEq, "!="), (ast.Lt, "<"), (ast.LtE, "<="), (ast.Gt, ">"), (ast.GtE, ">="),
-)  # fmt: skip
+_Words = Mapping[type[ast.AST], str]  # the methods or the names of operators in `IRBuilder`
+_ARITHMETIC: _Words = MappingProxyType({
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and_", ast.BitOr: "or_", ast.LShift: "shl",
+})  # fmt: skip
+_COMPARISONS: _Words = MappingProxyType({
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+})  # fmt: skip
 
 
 def module_of(functions: Sequence[Callable[..., int]], entries: Sequence[str]) -> IRModule:
     """The module of some functions, which call only each other; `entries` are called from outside."""
     module = IRModule()
     made: dict[str, Function] = {}
-    for function in functions:
-        tree = _definition(function)
+    trees = [(_definition(function), function.__globals__) for function in functions]
+    for tree, _ in trees:
         kinds: list[Type] = [I64.as_pointer() if _is_words(arg) else I64 for arg in tree.args.args]
         made[tree.name] = Function(module, FunctionType(I64, kinds), tree.name)
         if tree.name not in entries:
             made[tree.name].linkage = "internal"
-    for function in functions:
-        tree = _definition(function)
-        _Body(tree, made, function.__globals__).build()
+    for tree, constants in trees:
+        _Body(tree, made, constants).build()
     return module
 
 
@@ -63,11 +63,6 @@ def _definition(function: Callable[..., int]) -> ast.FunctionDef:
 
 def _is_words(arg: ast.arg) -> bool:
     return isinstance(arg.annotation, ast.Name) and arg.annotation.id == "Words"
-
-
-def _word(op: ast.AST, words: Sequence[tuple[type, str]]) -> str:
-    """LLVM's name for an operator; empty if kernels do not support it."""
-    return next((word for kind, word in words if isinstance(op, kind)), "")
 
 
 class NotAKernel(Exception):
@@ -215,7 +210,7 @@ class _Body:
                 return ConstantValue(I64, self._constants[name])
             case ast.Subscript(value=ast.Name(id=name), slice=index) if name in self._arrays:
                 return self._b.load(self._b.gep(self._arrays[name], [self._number(index)]))
-            case ast.BinOp(left=left, op=op, right=right) if word := _word(op, _ARITHMETIC):
+            case ast.BinOp(left=left, op=op, right=right) if word := _ARITHMETIC.get(type(op)):
                 a, b = self._number(left), self._number(right)
                 result: Value = getattr(self._b, word)(a, b)
                 return result
@@ -223,7 +218,7 @@ class _Body:
                 return self._b.sub(ConstantValue(I64, 0), self._number(operand))
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self._b.not_(self._truth(operand))
-            case ast.Compare(left=left, ops=[op], comparators=[right]) if word := _word(op, _COMPARISONS):
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if word := _COMPARISONS.get(type(op)):
                 a, b = self._number(left), self._number(right)
                 return self._b.icmp_signed(word, a, b)
             case ast.BoolOp(op=op, values=values):

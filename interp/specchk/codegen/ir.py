@@ -9,10 +9,9 @@ Not here: instructions (`codegen.builder`); the meaning of any of this, which is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Protocol
 
 
 class Type:
@@ -132,20 +131,9 @@ class ArgumentValue(Value):
         super().__init__(kind, text)
         self.attributes: list[str] = []
 
-    def add_attribute(self, name: str) -> None:
-        """Add an attribute to it."""
-        self.attributes.append(name)
-
     def declared(self) -> str:
         """The argument as text in the head of the function."""
         return " ".join((self.type.text, *self.attributes, self.text))
-
-
-class LateLine(Protocol):
-    """An instruction whose text is complete only when its function is."""
-
-    def line(self) -> str:
-        """The instruction as text."""
 
 
 class Block:
@@ -165,7 +153,7 @@ class Block:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines: list[str | LateLine] = []
+        self.lines: list[str | Callable[[], str]] = []  # calls: complete only when the function is
         self.is_terminated = False
         # Of `codegen.dominance`.
         self.is_entered = False
@@ -232,7 +220,7 @@ class Function(Global):
             if not block.is_reached:
                 continue
             out.append(f"{block.text[1:]}:")
-            out += [line if isinstance(line, str) else line.line() for line in block.lines]
+            out += [line if isinstance(line, str) else line() for line in block.lines]
         out.append("}")
         return out
 

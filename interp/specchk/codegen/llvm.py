@@ -6,7 +6,7 @@ run whose code was kept needs none of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -19,36 +19,14 @@ def _objects() -> Any:
     return module
 
 
-def optimised(text: str) -> bytes:
-    """Optimised object code from LLVM IR."""
-    code: bytes = _objects().optimised(text)
-    return code
+def _later(name: str) -> Any:
+    """The function of `objects` with this name, imported when it is called."""
+    return lambda *args: getattr(_objects(), name)(*args)
 
 
-def quick(text: str) -> bytes:
-    """Object code from LLVM IR, compiled as fast as possible."""
-    code: bytes = _objects().quick(text)
-    return code
-
-
-def linked(code: bytes, names: Iterable[str]) -> Any:
-    """The functions with these names in object code, as `Linked` of `objects`."""
-    return _objects().linked(code, names)
-
-
-def machine_name() -> str:
-    """The dependencies of object code besides its source: LLVM, the CPU and its features."""
-    name: str = _objects().machine_name()
-    return name
-
-
-def version() -> str:
-    """The versions of LLVM and of the package that contains it."""
-    text: str = _objects().version()
-    return text
-
-
-def processor() -> str:
-    """LLVM's name for the kind of CPU of this machine."""
-    name: str = _objects().processor()
-    return name
+optimised: Callable[[str], bytes] = _later("optimised")
+quick: Callable[[str], bytes] = _later("quick")
+linked: Callable[[bytes, Iterable[str]], Any] = _later("linked")
+machine_name: Callable[[], str] = _later("machine_name")
+version: Callable[[], str] = _later("version")
+processor: Callable[[], str] = _later("processor")

@@ -17,7 +17,7 @@ from msgspec import Struct
 from pyarrow import fs
 
 from specchk.export.storage import ARROW_NAMES, Data, Unwritable
-from specchk.native.claims import bid
+from specchk.native.claims import BidFolder, bid
 
 _HADOOP = "; it needs Hadoop's client: HADOOP_HOME, CLASSPATH (`hadoop classpath --glob`) and JAVA_HOME"
 _NEEDS = MappingProxyType({"hdfs": _HADOOP, "viewfs": _HADOOP})
@@ -75,7 +75,7 @@ class ArrowStorage(Struct, frozen=True):
 
     def claim(self, purpose: str) -> AbstractContextManager[None]:
         """See `Storage`."""
-        return bid(Bids(self), self.root, purpose)
+        return bid(_bids_in(ArrowStorage(self.system, f"{self.root}/claims")), self.root, purpose)
 
     def name_of(self, path: str) -> str:
         """See `Storage`."""
@@ -94,30 +94,18 @@ class ArrowStorage(Struct, frozen=True):
         self.system.delete_file(f"{self.root}/{path}")
 
 
-class Bids(Struct, frozen=True):
-    """The bids for a ledger, in a folder of their own (`claims.BidFolder`)."""
-
-    storage: ArrowStorage
-
-    def write(self, name: str, data: bytes) -> None:
-        """See `claims.BidFolder`."""
+def _bids_in(storage: ArrowStorage) -> BidFolder:
+    def write(name: str, data: bytes) -> None:
         try:
-            self.storage.write(f"claims/{name}", [data])
+            storage.write(name, [data])
         except Unwritable as error:
             raise OSError(str(error)) from error
 
-    def read(self, name: str) -> bytes:
-        """See `claims.BidFolder`."""
-        with self.storage.open(f"claims/{name}") as file:
+    def read(name: str) -> bytes:
+        with storage.open(name) as file:
             return file.read()
 
-    def names(self) -> list[str]:
-        """See `claims.BidFolder`."""
-        return self.storage.file_names("claims")
-
-    def remove(self, name: str) -> None:
-        """See `claims.BidFolder`."""
-        self.storage.remove_file(f"claims/{name}")
+    return BidFolder(write, read, lambda: storage.file_names(""), storage.remove_file)
 
 
 def storage_of(place: str) -> ArrowStorage:

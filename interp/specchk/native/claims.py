@@ -25,11 +25,11 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
 from msgspec import MsgspecError, Struct
 from msgspec.json import decode, encode
@@ -102,10 +102,6 @@ def _holder(text: bytes) -> Holder | None:
         return None
 
 
-def _packed(holder: Holder) -> bytes:
-    return encode(holder)
-
-
 def purpose_of(program: Program) -> str:
     """The purpose of a search, as reported to other processes."""
     names = [p.name for p in (*program.invariants, *program.step_invariants, *program.witnesses)]
@@ -136,7 +132,7 @@ def claimed(directory: Path, purpose: str) -> Iterator[None]:
         if _has_locks(directory) and _locked(file, directory):
             yield from _named(file, directory, purpose)
         else:
-            with bid(Folder(directory), str(directory), purpose):
+            with bid(BidFolder.at(directory), str(directory), purpose):
                 yield
     finally:
         os.close(file)
@@ -193,7 +189,7 @@ def _named(file: int, directory: Path, purpose: str) -> Iterator[None]:
         # Emptied, not removed: a process that has the file open already would lock one that no other can
         # find.
         os.ftruncate(file, 0)
-        os.pwrite(file, _packed(Holder.this(purpose)), 0)
+        os.pwrite(file, encode(Holder.this(purpose)), 0)
     except OSError as error:
         raise Unusable(f"{directory} cannot be written: {error.strerror}") from error
     try:
@@ -203,49 +199,33 @@ def _named(file: int, directory: Path, purpose: str) -> Iterator[None]:
             os.ftruncate(file, 0)
 
 
-class BidFolder(Protocol):
-    """The folder of bids: small files by name; a listing shows all files written before it."""
+class BidFolder(NamedTuple):
+    """The folder of bids, as functions that raise `OSError`: small files, each written as a whole.
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file as a whole; raises `OSError`."""
+    A listing, `names`, shows all files that were written before it.
+    """
 
-    def read(self, name: str) -> bytes:
-        """The content of a file; raises `OSError`."""
+    write: Callable[[str, bytes], None]
+    read: Callable[[str], bytes]
+    names: Callable[[], list[str]]
+    remove: Callable[[str], None]
 
-    def names(self) -> list[str]:
-        """The names of all files; raises `OSError`."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file; raises `OSError`."""
-
-
-class Folder(Struct, frozen=True):
-    """A directory used as the folder of bids."""
-
-    root: Path
-
-    def write(self, name: str, data: bytes) -> None:
-        """See `BidFolder`."""
-        kept.replace(self.root / name, data)
-
-    def read(self, name: str) -> bytes:
-        """See `BidFolder`."""
-        return (self.root / name).read_bytes()
-
-    def names(self) -> list[str]:
-        """See `BidFolder`."""
-        return [path.name for path in self.root.iterdir()]
-
-    def remove(self, name: str) -> None:
-        """See `BidFolder`."""
-        (self.root / name).unlink(missing_ok=True)
+    @classmethod
+    def at(cls, root: Path) -> BidFolder:
+        """A directory used as the folder of bids."""
+        return cls(
+            lambda name, data: kept.replace(root / name, data),
+            lambda name: (root / name).read_bytes(),
+            lambda: [path.name for path in root.iterdir()],
+            lambda name: (root / name).unlink(missing_ok=True),
+        )
 
 
 @contextmanager
 def bid(place: BidFolder, what: str, purpose: str, patience_s: float = PATIENCE_S) -> Iterator[None]:
     """Claim a place by files alone; `Unusable` if another process has it, or if it cannot be written."""
     own = uuid.uuid4().hex
-    packed = _packed(Holder.this(purpose))
+    packed = encode(Holder.this(purpose))
     try:
         try:
             # Bid before looking, as in Lamport's bakery: of two that bid at once at least one sees the

@@ -54,7 +54,7 @@ def emit_successors(
     for arg in successors.args:
         # True of all four: coverage and cuts are different words of the thread's block, and the batch
         # contains no state that is expanded.  So storing a successor interferes with no load and no counter.
-        arg.add_attribute("noalias")
+        arg.attributes.append("noalias")
     steps(Asm(successors), program, layout, facts).emit()
     return successors
 
