@@ -17,7 +17,7 @@ from specchk.compile.instantiate import instantiate
 from specchk.compile.nodes import operators
 from specchk.compile.nodes.partial_maps import PartialMaps
 from specchk.conform.contract import values as contract
-from specchk.export.columns import arrow_type, plain
+from specchk.export.columns import column_of
 from specchk.ir.nodes import Const, Expr
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
@@ -299,7 +299,7 @@ def test_a_map_is_read_as_it_was_written(kind: Set) -> None:
 def test_a_map_is_a_column_and_a_value_of_a_binding(kind: Set) -> None:
     """A map of Arrow's, or a list of pairs if keys may be null; a mapping of an implementation's."""
     every = Values().values(kind)
-    column = pa.array([plain(kind, given) for given in every], arrow_type(kind))
+    column = pa.array([column_of(kind).plain(given) for given in every], column_of(kind).type)
     assert [len(item) for item in column.to_pylist()] == [len(given) for given in every]
     for given in every:
         assert contract.raw(contract.plain(given, kind), kind) == given

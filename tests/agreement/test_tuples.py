@@ -12,7 +12,7 @@ from zoned import search_zones
 from agreement.both import differences, program_of
 from agreement.random_specs import spec_with_maps
 from specchk.conform.contract import values as contract
-from specchk.export.columns import arrow_type, plain
+from specchk.export.columns import column_of
 from specchk.ir.types import BOOL, Int, Option, Record, Seq, Sort, show
 from specchk.meaning import values
 from specchk.meaning.values import universe
@@ -118,7 +118,7 @@ def test_values_are_read_as_they_were_written(kind: Record) -> None:
         assert value_from_itf(value_itf(value, kind), kind) == value
         assert contract.raw(contract.plain(value, kind), kind) == value
     assert len({values.show(value, kind) for value in found}) == len(found)
-    column = pa.array([plain(kind, value) for value in found], arrow_type(kind))
+    column = pa.array([column_of(kind).plain(value) for value in found], column_of(kind).type)
     assert len({str(one) for one in column.to_pylist()}) == len(found)
 
 
@@ -130,7 +130,7 @@ def test_forms_of_a_pair() -> None:
     assert value_json(pair, PAIR) == ["b", {"some": 0}]
     assert value_itf(pair, PAIR) == {"#tup": ["b", {"tag": "some", "value": {"#bigint": "0"}}]}
     assert contract.plain(pair, PAIR) == ("b", 0)
-    assert plain(PAIR, pair) == {"_1": "b", "_2": 0}
+    assert column_of(PAIR).plain(pair) == {"_1": "b", "_2": 0}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from agreement.both import differences, program_of, states_found
 from agreement.random_specs import spec_with_maps
 from specchk.conform.contract import values as contract
-from specchk.export.columns import arrow_type, plain
+from specchk.export.columns import column_of
 from specchk.ir.program import Program
 from specchk.ir.types import Record, Sort, Union
 from specchk.meaning import values
@@ -133,7 +133,7 @@ def test_values_are_read_as_they_were_written() -> None:
         assert value_from_json(value_json(value, HOLDER), HOLDER) == value
         assert value_from_itf(value_itf(value, HOLDER), HOLDER) == value
         assert contract.raw(contract.plain(value, HOLDER), HOLDER) == value
-    column = pa.array([plain(HOLDER, value) for value in found], arrow_type(HOLDER))
+    column = pa.array([column_of(HOLDER).plain(value) for value in found], column_of(HOLDER).type)
     assert len({str(one) for one in column.to_pylist()}) == len(found)
     assert value_json(found[1], HOLDER) == value_itf(found[1], HOLDER) == "c2"
 

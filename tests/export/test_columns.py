@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from native.drawn import value_of
 from specchk.codegen import ir
 from specchk.codegen.objects import initialize, linked, quick
-from specchk.export.columns import arrow_type, distinct, plain
+from specchk.export.columns import column_of, distinct
 from specchk.export.parquet.compact import Kind, binary, fields_of, i16, i32, i64, listed, struct
 from specchk.export.parquet.files import PageFile
 from specchk.export.parquet.pages import Compression
@@ -81,7 +81,7 @@ KINDS = st.recursive(
 @pytest.mark.parametrize(("kind", "value", "wanted"), PLAIN, ids=str)
 def test_values_are_readable(kind: Type, value: object, wanted: object) -> None:
     """Members by name, options as nulls, unions by their tag; also when written and read again."""
-    column = pa.array([plain(kind, value)], arrow_type(kind))
+    column = pa.array([column_of(kind).plain(value)], column_of(kind).type)
     assert column.to_pylist() == [wanted]
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"x": column}), sink)
@@ -126,7 +126,7 @@ def written(
     layout = StateLayout((BitRange("x", kind, offset, width(kind)),), words)
     with patch.object(leaf_streams, "SLICE", at_once):
         kernel = kernel_of(layout)
-    file = PageFile(pa.schema([("x", arrow_type(kind))]))
+    file = PageFile(pa.schema([("x", column_of(kind).type)]))
     shapes, _ = column_shapes(layout)
     streams = LeafStreams(shapes, rows, kernel)
     pages = ColumnPages(shapes.leaves, file.columns, Compression())
@@ -158,7 +158,9 @@ def test_packed_states_become_the_columns_of_their_values(
     file = written(kind, blocks, offset, random, rows, at_once)
     found = pq.read_table(pa.BufferReader(file))["x"].combine_chunks()
     found.validate(full=True)
-    assert found == pa.array([plain(kind, value) for some in blocks for value in some], arrow_type(kind))
+    assert found == pa.array(
+        [column_of(kind).plain(value) for some in blocks for value in some], column_of(kind).type
+    )
 
 
 MANY_NODES = Sort("Node", tuple(f"n{number}" for number in range(300)))
@@ -194,7 +196,7 @@ def test_types_of_many_values_and_deep_ones(kind: Type, tmp_path: Path) -> None:
     values = [value_of(kind, random) for _ in range(100)]
     file = tmp_path / "x.parquet"
     file.write_bytes(written(kind, [values[:33], values[33:]], 3, random, 10, 4))
-    wanted = pa.array([plain(kind, value) for value in values], arrow_type(kind))
+    wanted = pa.array([column_of(kind).plain(value) for value in values], column_of(kind).type)
     assert pq.read_table(file)["x"].combine_chunks() == wanted
     pq.write_table(pa.table({"x": wanted}), tmp_path / "y.parquet")
     with duckdb.connect() as base:

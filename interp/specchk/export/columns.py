@@ -17,8 +17,8 @@ but the first get a `_` appended.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, assert_never
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, assert_never
 
 import pyarrow as pa
 
@@ -45,51 +45,60 @@ def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     return different
 
 
-def arrow_type(kind: Type) -> pa.DataType:
-    """The Arrow type of a column of such values."""
+class Column(NamedTuple):
+    """The Arrow type of a column, and the function that gives its values the form `pyarrow.array` accepts."""
+
+    type: pa.DataType
+    plain: Callable[[Any], Any]
+
+
+def column_of(kind: Type) -> Column:
+    """The column for values of a type."""
     match kind:
         case Bool():
-            return pa.bool_()
+            return Column(pa.bool_(), bool)
         case Int():
-            return _number(kind)
+            fitting = (found for numbers, found in _NUMBERS if kind.low in numbers and kind.high in numbers)
+            number = next(fitting, pa.string())
+            return Column(number, str if pa.types.is_string(number) else int)
         case Enum() | Sort():
-            return pa.string()
+            return Column(pa.string(), kind.members.__getitem__)
         case Option():
-            item = arrow_type(kind.item)
-            return pa.struct([("some", item)]) if _may_be_null(kind.item) else item
+            return _option(column_of(kind.item), is_struct=isinstance(kind.item, Option))
         case Record():
-            return _struct(kind)
+            return _record(kind)
         case Union():
             return _union(kind)
         case Map():
-            if _may_be_null(kind.key):
-                return pa.list_(pa.struct([("key", arrow_type(kind.key)), ("value", arrow_type(kind.value))]))
-            return pa.map_(arrow_type(kind.key), arrow_type(kind.value))
+            keys, pairs = positions(kind.key), _pairs(kind.key, kind.value)
+            return Column(pairs.type, lambda value: pairs.plain(zip(keys, value, strict=True)))
         case Set(keyed=True):
-            return arrow_type(Map(*kind.pair))
+            return _pairs(*kind.pair)
         case Set() | Seq() | Bag():
-            return pa.list_(arrow_type(kind.item))
+            item = column_of(kind.item)
+            return Column(pa.list_(item.type), lambda value: [item.plain(part) for part in value])
     assert_never(kind)
 
 
-def _number(kind: Int) -> pa.DataType:
-    fitting = (found for numbers, found in _NUMBERS if kind.low in numbers and kind.high in numbers)
-    return next(fitting, pa.string())
+def _option(item: Column, *, is_struct: bool) -> Column:
+    if is_struct:
+        some = pa.struct([("some", item.type)])
+        return Column(some, lambda value: {"some": item.plain(value[0])} if value else None)
+    return Column(item.type, lambda value: item.plain(value[0]) if value else None)
 
 
-def _struct(kind: Record) -> pa.DataType:
+def _record(kind: Record) -> Column:
     if kind.element is not None:
-        return arrow_type(kind.element)
+        element = column_of(kind.element)
+        return Column(element.type, lambda value: element.plain(value[0]))
     if not kind.fields:  # Parquet has no struct without fields
-        return pa.bool_()
-    parts = [arrow_type(part) for _, part in kind.fields]
-    return pa.struct(list(zip(field_names(kind), parts, strict=True)))
+        return Column(pa.bool_(), lambda _: True)
+    parts = [(name, column_of(part)) for name, (_, part) in zip(field_names(kind), kind.fields, strict=True)]
 
+    def plain(value: Any) -> dict[str, Any]:
+        return {name: part.plain(item) for (name, part), item in zip(parts, value, strict=True)}
 
-def _union(kind: Union) -> pa.DataType:
-    parts = zip(_variant_columns(kind), kind.variants, strict=True)
-    columns = [(name, _struct(record)) for name, (_, record) in parts if name is not None]
-    return pa.struct([(TAG, pa.string()), *columns]) if columns else pa.string()
+    return Column(pa.struct([(name, part.type) for name, part in parts]), plain)
 
 
 def field_names(kind: Record) -> list[str]:
@@ -97,70 +106,46 @@ def field_names(kind: Record) -> list[str]:
     return distinct(f"_{name}" if kind.is_tuple else name for name, _ in kind.fields)
 
 
-def _variant_columns(kind: Union) -> list[str | None]:
-    """The column of each variant, None for one without fields."""
+def _union(kind: Union) -> Column:
     names = distinct((name for name, _ in kind.variants), [TAG])
-    return [name if record.fields else None for name, (_, record) in zip(names, kind.variants, strict=True)]
+    wide = {
+        tag: (name, _record(record))
+        for tag, (name, (_, record)) in enumerate(zip(names, kind.variants, strict=True))
+        if record.fields
+    }
+    if not wide:
+        return Column(pa.string(), lambda value: kind.variants[value[0]][0])
+
+    def plain(value: Any) -> dict[str, Any]:
+        tag, record = value
+        tagged: dict[str, Any] = {TAG: kind.variants[tag][0]}
+        if tag in wide:
+            name, part = wide[tag]
+            tagged[name] = part.plain(record)
+        return tagged
+
+    return Column(
+        pa.struct([(TAG, pa.string()), *((name, part.type) for name, part in wide.values())]), plain
+    )
 
 
-def _may_be_null(kind: Type) -> bool:
-    return isinstance(kind, Option)
+def _pairs(key: Type, value: Type) -> Column:
+    """The column of keys with their values; the keys of an Arrow map cannot be null."""
+    keys, values = column_of(key), column_of(value)
 
+    def plain(given: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        return [(keys.plain(one), values.plain(of_one)) for one, of_one in given]
 
-def plain(kind: Type, value: Any) -> Any:
-    """A value in the form that `pyarrow.array` accepts for the type's column."""
-    match kind:
-        case Bool():
-            return bool(value)
-        case Int():
-            return str(value) if pa.types.is_string(_number(kind)) else int(value)
-        case Enum() | Sort():
-            return kind.members[value]
-        case Option():
-            if not value:
-                return None
-            item = plain(kind.item, value[0])
-            return {"some": item} if _may_be_null(kind.item) else item
-        case Record():
-            return _plain_record(kind, value)
-        case Union():
-            return _plain_union(kind, value)
-        case Map():
-            return _plain_pairs(kind, zip(positions(kind.key), value, strict=True))
-        case Set(keyed=True):
-            return _plain_pairs(Map(*kind.pair), value)
-        case Set() | Seq() | Bag():
-            return [plain(kind.item, item) for item in value]
-    assert_never(kind)
-
-
-def _plain_pairs(kind: Map, given: Iterable[tuple[Any, Any]]) -> Any:
-    pairs = [(plain(kind.key, key), plain(kind.value, item)) for key, item in given]
-    return [{"key": k, "value": v} for k, v in pairs] if _may_be_null(kind.key) else pairs
-
-
-def _plain_record(kind: Record, value: Any) -> Any:
-    if kind.element is not None:
-        return plain(kind.element, value[0])
-    if not kind.fields:
-        return True
-    parts = zip(field_names(kind), kind.fields, value, strict=True)
-    return {name: plain(part, item) for name, (_, part), item in parts}
-
-
-def _plain_union(kind: Union, value: Any) -> Any:
-    tag, record = value
-    name, fields = kind.variants[tag]
-    columns = _variant_columns(kind)
-    if not any(columns):
-        return name
-    column = columns[tag]
-    return {TAG: name} | ({} if column is None else {column: _plain_record(fields, record)})
+    if isinstance(key, Option):
+        pair = pa.struct([("key", keys.type), ("value", values.type)])
+        return Column(pa.list_(pair), lambda given: [{"key": k, "value": v} for k, v in plain(given)])
+    return Column(pa.map_(keys.type, values.type), plain)
 
 
 def values_of(states: Sequence[Any], kinds: Sequence[Type]) -> list[pa.Array]:
     """The columns of states given as values."""
+    columns = [column_of(kind) for kind in kinds]
     return [
-        pa.array([plain(kind, state[slot]) for state in states], arrow_type(kind))
-        for slot, kind in enumerate(kinds)
+        pa.array([column.plain(state[slot]) for state in states], column.type)
+        for slot, column in enumerate(columns)
     ]

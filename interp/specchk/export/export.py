@@ -12,8 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from specchk.export.manifest import manifest_of
 from specchk.export.outcome import rows_of_run, small_tables
-from specchk.export.packed import Written
-from specchk.export.parts import Draft, TableWriter, draft_at
+from specchk.export.parts import TableWriter, draft_at
 from specchk.export.schemas import EDGES, states_schema
 from specchk.export.sources import NativeSource, ReferenceSource, SpaceSource
 from specchk.native.engine import NativeEngine
@@ -35,7 +34,18 @@ def export(engine: Any, outcome: Outcome, place: str | Path) -> None:
     draft = draft_at(str(place))
     try:
         written = source.write(draft)
-        _finish(draft, outcome, written, source)
+        parts, schemas = list(written.parts), {"states": states_schema(outcome.program), "edges": EDGES}
+        for table, batch in small_tables(outcome, written, source.names):
+            writer = TableWriter(draft, table, batch.schema)
+            writer.add(batch)
+            parts += writer.close()
+            schemas[table] = batch.schema
+        columns = {
+            table: {column.name: str(column.type) for column in schema}
+            for table, schema in sorted(schemas.items())
+        }
+        parts.sort(key=lambda part: part.file)
+        draft.finish(manifest_of(rows_of_run(outcome, written)[0], parts, columns))
     finally:
         draft.abandon()
 
@@ -50,20 +60,3 @@ def source_of(engine: Any) -> SpaceSource:
         case Exportable():
             return engine.export_source()
     raise AssertionError(engine)
-
-
-def _finish(draft: Draft, outcome: Outcome, written: Written, source: SpaceSource) -> None:
-    parts = list(written.parts)
-    schemas = {"states": states_schema(outcome.program), "edges": EDGES}
-    for table, batch in small_tables(outcome, written, source.names):
-        writer = TableWriter(draft, table, batch.schema)
-        writer.add(batch)
-        parts += writer.close()
-        schemas[table] = batch.schema
-    columns = {
-        table: {column.name: str(column.type) for column in schema}
-        for table, schema in sorted(schemas.items())
-    }
-    draft.finish(
-        manifest_of(rows_of_run(outcome, written)[0], sorted(parts, key=lambda part: part.file), columns)
-    )

@@ -6,17 +6,7 @@ from array import array
 
 import pyarrow as pa
 
-from specchk.export.parquet.pages import (
-    ColumnChunk,
-    Compression,
-    Encoding,
-    FileColumn,
-    levels,
-    plain_texts,
-    positions,
-    run,
-    wide_groups,
-)
+from specchk.export.parquet import pages
 from specchk.export.parts import Draft, PageWriter, TablePart
 from specchk.export.schemas import EDGES
 from specchk.export.streams import ColumnPages, LeafStreams
@@ -41,7 +31,7 @@ class StepWriter:
 
     def __init__(
         self, program: Program, layout: StateLayout, kernel: Loaded, draft: Draft, writer: int,
-        compression: Compression,
+        compression: pages.Compression,
     ) -> None:  # fmt: skip
         self._kernel, self._compression = kernel, compression
         self._state_bytes = 8 * layout.words
@@ -109,43 +99,35 @@ class StepWriter:
         for word in (Listing.FILLED, Listing.SOURCE_COUNT, Listing.RUN_BYTES):
             listing[word] = 0
 
-    def _sources(self, column: FileColumn, count: int) -> ColumnChunk:
+    def _sources(self, column: pages.FileColumn, count: int) -> pages.ColumnChunk:
         """The source states of steps, each named once, followed by a run of its position."""
-        listing, pages = self._listing, self._compression
+        listing, compression = self._listing, self._compression
         names = self._views[Listing.SOURCES][: 8 * listing[Listing.SOURCE_COUNT]]
         runs = self._views[Listing.RUNS][: listing[Listing.RUN_BYTES]]
-        dictionary = pages.dictionary(names, listing[Listing.SOURCE_COUNT], is_compressed=False)
-        chunk = ColumnChunk(column, dictionary, is_compressed=False)
-        parts = [*levels(run(count, 1, 1)), *positions(SOURCE_BITS, [runs])]
+        dictionary = compression.dictionary(names, listing[Listing.SOURCE_COUNT], is_compressed=False)
+        parts = [*pages.levels(pages.run(count, 1, 1)), *pages.positions(SOURCE_BITS, [runs])]
         # Names are random, and compressing the runs would save 2 % of the file.
-        page = pages.values(parts, count, Encoding.RLE_DICTIONARY, is_compressed=False)
-        chunk.add(page, count)
-        return chunk
+        return compression.chunk(column, parts, count, dictionary, is_compressed=False)
 
-    def _targets(self, column: FileColumn, count: int) -> ColumnChunk:
+    def _targets(self, column: pages.FileColumn, count: int) -> pages.ColumnChunk:
         """The target states of steps, null outside a constraint."""
-        above, kept = levels(run(count, 1, 1)), count
+        above, kept = pages.levels(pages.run(count, 1, 1)), count
         if self._shapes.target is not None:
             above, _ = self._streams.levels(self._shapes.target)
             kept = self._streams.values(self._shapes.target)[1]
         names = self._views[Listing.TARGETS][: 8 * kept]
-        chunk = ColumnChunk(column, is_compressed=False)
-        page = self._compression.values([*above, names], count, Encoding.PLAIN, is_compressed=False)
-        chunk.add(page, count)
-        return chunk
+        return self._compression.chunk(column, [*above, names], count, is_compressed=False)
 
-    def _used_texts(self, column: FileColumn) -> ColumnChunk:
+    def _used_texts(self, column: pages.FileColumn) -> pages.ColumnChunk:
         """The arguments, with a dictionary of those in use."""
-        leaf, pages = self._shapes.args, self._compression
+        leaf, compression = self._shapes.args, self._compression
         address, count = self._streams.values(leaf)
         kind = pa.uint16() if leaf.value_bytes == 2 else pa.uint32()
         numbers = pa.foreign_buffer(address, leaf.value_bytes * count)
         encoded = pa.Array.from_buffers(kind, count, [None, numbers]).dictionary_encode()
         used = [self._shapes.texts[number] for number in encoded.dictionary.to_pylist()]
-        chunk = ColumnChunk(column, pages.dictionary(plain_texts(used), len(used)))
+        dictionary = compression.dictionary(pages.plain_texts(used), len(used))
         above, entries = self._streams.levels(leaf)
         places = encoded.indices.buffers()[1].to_pybytes()[: 4 * count]
-        parts = [*above, *positions(32, wide_groups(count, 4, places))]
-        page = pages.values(parts, entries, Encoding.RLE_DICTIONARY, is_compressed=True)
-        chunk.add(page, entries)
-        return chunk
+        parts = [*above, *pages.positions(32, pages.wide_groups(count, 4, places))]
+        return compression.chunk(column, parts, entries, dictionary, is_compressed=True)

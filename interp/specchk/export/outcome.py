@@ -10,7 +10,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from specchk import kept
-from specchk.export.columns import plain
+from specchk.export.columns import column_of
 from specchk.export.packed import Written
 from specchk.export.schemas import COVERAGE, LEVELS, RUN, VIOLATIONS, traces_schema, variable_columns
 from specchk.ir.program import Program
@@ -98,13 +98,14 @@ def rows_of_traces(outcome: Outcome, names: Names) -> list[dict[str, Any]]:
 def _rows_of_trace(
     program: Program, kind: str, name: str, trace: Trace, names: Names
 ) -> Iterator[dict[str, Any]]:
-    columns = variable_columns(program)
+    names_of_columns = variable_columns(program)
+    columns = [column_of(variable.type) for variable in program.variables]
     steps = [(None, None), *((step.action, list(step.args)) for step in trace.steps)]
     states = list(trace.states)
     for number, ((action, args), state, own) in enumerate(zip(steps, states, names(states), strict=True)):
         values = {
-            column: plain(variable.type, value)
-            for column, variable, value in zip(columns, program.variables, state, strict=True)
+            name: column.plain(value)
+            for name, column, value in zip(names_of_columns, columns, state, strict=True)
         }
         yield {
             "kind": kind,

@@ -8,26 +8,15 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Sequence
-from typing import ClassVar
 
 from msgspec import Struct, field
 
 from specchk.export.listed import StepWriter
 from specchk.export.names import Naming, SharedNames
-from specchk.export.parquet.pages import (
-    ColumnChunk,
-    Compression,
-    Data,
-    Encoding,
-    Physical,
-    levels,
-    plain_numbers,
-    run,
-)
+from specchk.export.parquet import pages
 from specchk.export.parts import Draft, PageWriter, TablePart
 from specchk.export.schemas import states_schema
-from specchk.export.streams import ColumnPages, LeafStreams, Packer
+from specchk.export.streams import ColumnPages, LeafStreams, packed
 from specchk.ir.program import Program
 from specchk.native.kernel.column_kernel import column_shapes
 from specchk.native.machine.layout import StateLayout
@@ -35,6 +24,7 @@ from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region
 
 BLOCK = 1 << 16  # states that become columns at once
+ABOUT_COLUMNS = 3  # before those of the variables
 STREAM_BYTES = 1 << 26  # of all streams, unless those of one state are more
 
 
@@ -65,14 +55,13 @@ class PackedWriter:
         self.state_bytes = 8 * layout.words
         self.written = Written()
         self._kernel = kernel
-        compression = Compression()
+        self._compression = compression = pages.Compression()
         self._states = PageWriter(draft, "states", states_schema(program), writer)
-        self._about = AboutStates(self._states, Packer(kernel), compression)
         shapes, _ = column_shapes(layout)
         bytes_ = sum(leaf.most * (leaf.value_bytes + 2 * leaf.owns_levels) for leaf in shapes.leaves)
         self._rows = min(BLOCK, max(1, STREAM_BYTES // max(1, bytes_)))
         self._streams = LeafStreams(shapes, self._rows, kernel)
-        columns = self._states.columns[AboutStates.COLUMNS :]
+        columns = self._states.columns[ABOUT_COLUMNS:]
         self._pages = ColumnPages(shapes.leaves, columns, compression)
         self._steps = StepWriter(program, layout, kernel, draft, writer, compression)
         self._block = Region(BLOCK * self.state_bytes)
@@ -105,7 +94,7 @@ class PackedWriter:
             region.release()
 
     def _flush(self) -> None:
-        count, runs = self._count, self._runs
+        count = self._count
         if not count:
             return
         names, shared = self._naming.names(self._block.address, count)
@@ -115,10 +104,29 @@ class PackedWriter:
             address = self._block.address + first * self.state_bytes
             self._kernel.call["columns"](self._streams.block.address, address, some)
             self._pages.fill(chunks, self._streams)
-        self._states.add(count, [*self._about.chunks(names, runs), *chunks])
+        self._states.add(count, [*self._about(names), *chunks])
         self.written.names.append(shared)
         self._list()
         self._count, self._runs = 0, []
+
+    def _about(self, names: pages.Data) -> list[pages.ColumnChunk]:
+        """The first columns of a row group: `id`, `level`, `expanded`."""
+        runs, there = self._runs, pages.levels(pages.run(self._count, 1, 1))
+
+        def number(level: int) -> bytes:
+            return pages.plain_numbers(pages.Physical.INT32, [level])
+
+        level = b"".join([number(one.level) * one.count for one in runs])
+        expanded = b"".join([bytes([one.is_expanded]) * one.count for one in runs])
+        columns = zip(self._states.columns, (names, level, packed(self._kernel, expanded, 1)), strict=False)
+        # Names are random, and take as much room when they are compressed.
+        chunks = [
+            self._compression.chunk(column, [*there, data], self._count, is_compressed=data is not names)
+            for column, data in columns
+        ]
+        levels = [one.level for one in runs]
+        chunks[1].bounds = number(min(levels)), number(max(levels))
+        return chunks
 
     def _list(self) -> None:
         """List the steps of the block's states."""
@@ -137,34 +145,3 @@ class StateRun(Struct, frozen=True):
     level: int
     count: int
     is_expanded: bool
-
-
-class AboutStates(Struct, frozen=True):
-    """The first columns of `states`: `id`, `level`, `expanded`."""
-
-    COLUMNS: ClassVar = 3
-
-    table: PageWriter
-    packer: Packer
-    compression: Compression
-
-    def chunks(self, names: Data, runs: Sequence[StateRun]) -> list[ColumnChunk]:
-        """The columns of a row group."""
-        count = sum(one.count for one in runs)
-        there = levels(run(count, 1, 1))
-        numbers = [plain_numbers(Physical.INT32, [one.level]) for one in runs]
-        level = b"".join([number * one.count for number, one in zip(numbers, runs, strict=True)])
-        expanded = b"".join([bytes([one.is_expanded]) * one.count for one in runs])
-        found = []
-        # Names are random, and take as much room when they are compressed.
-        for column, data, is_compressed in zip(
-            self.table.columns, (names, level, self.packer.packed(expanded, 1)), (False, True, True),
-            strict=False,
-        ):  # fmt: skip
-            chunk = ColumnChunk(column, is_compressed=is_compressed)
-            page = self.compression.values([*there, data], count, Encoding.PLAIN, is_compressed=is_compressed)
-            chunk.add(page, count)
-            found.append(chunk)
-        bounds = [plain_numbers(Physical.INT32, [end(one.level for one in runs)]) for end in (min, max)]
-        found[1].bounds = bounds[0], bounds[1]
-        return found

@@ -17,7 +17,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -48,44 +48,11 @@ class TablePart(Struct, frozen=True):
     size: int
 
 
-class PartFile(Protocol):
-    """A file of a draft while it is being written."""
-
-    def write(self, pieces: Sequence[Data]) -> None:
-        """Write some pieces, which may change afterwards; `Unwritten`."""
-
-    def finish(self) -> None:
-        """Make the file appear; `Unwritten`."""
-
-    def abandon(self) -> None:
-        """Remove the file, unless it is finished."""
-
-
-class Draft(Protocol):
-    """A directory that becomes an export when complete; a value that is sent to executors."""
-
-    @property
-    def target(self) -> Path | str:
-        """The export's place."""
-
-    def write(self, name: str, data: Sequence[bytes]) -> None:
-        """Write a file, given in pieces; `Unwritten`."""
-
-    def begin(self, name: str) -> PartFile:
-        """Open a file to be written piece by piece; `Unwritten`."""
-
-    def has(self, name: str) -> bool:
-        """Whether a written file is visible from here."""
-
-    def finish(self, manifest: bytes) -> None:
-        """Make the export appear, with its manifest; `Unwritten`."""
-
-    def abandon(self) -> None:
-        """Remove the written files, unless they are a complete export."""
-
-
 class LocalDraft(Struct, frozen=True):
-    """A draft in a directory of this machine, or in one that all machines have mounted."""
+    """A draft in a directory of this machine, or in one that all machines have mounted.
+
+    Like the other kind, it is a value that is sent to executors; `target` is the export's place.
+    """
 
     target: Path
     folder: Path
@@ -103,12 +70,12 @@ class LocalDraft(Struct, frozen=True):
         return cls(target, folder)
 
     def write(self, name: str, data: Sequence[bytes]) -> None:
-        """See `Draft`."""
+        """Write a file, given in pieces; `Unwritten`."""
         with _writing(self.target / name):
             replace(self._path(name), data)
 
-    def begin(self, name: str) -> PartFile:
-        """See `Draft`."""
+    def begin(self, name: str) -> LocalPart:
+        """Open a file to be written piece by piece; `Unwritten`."""
         with _writing(self.target / name):
             return LocalPart(self.target / name, Replacement(self._path(name)))
 
@@ -118,11 +85,11 @@ class LocalDraft(Struct, frozen=True):
         return path
 
     def has(self, name: str) -> bool:
-        """See `Draft`."""
+        """Whether a written file is visible from here."""
         return (self.folder / name).is_file()
 
     def finish(self, manifest: bytes) -> None:
-        """See `Draft`."""
+        """Make the export appear, with its manifest; `Unwritten`."""
         self.write(MANIFEST, [manifest])
         with _writing(self.target):
             for left in self.folder.glob("*/.*"):  # by an executor that was killed
@@ -131,7 +98,7 @@ class LocalDraft(Struct, frozen=True):
             self.folder.rename(self.target)
 
     def abandon(self) -> None:
-        """See `Draft`; after the renaming nothing is left of it."""
+        """Remove the written files, unless they are a complete export, which is elsewhere."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -150,17 +117,17 @@ class LocalPart(Struct, frozen=True):
     file: Replacement
 
     def write(self, pieces: Sequence[Data]) -> None:
-        """See `PartFile`."""
+        """Write some pieces, which may change afterwards; `Unwritten`."""
         with _writing(self.shown):
             self.file.write(pieces)
 
     def finish(self) -> None:
-        """See `PartFile`."""
+        """Make the file appear; `Unwritten`."""
         with _writing(self.shown):
             self.file.finish()
 
     def abandon(self) -> None:
-        """See `PartFile`."""
+        """Remove the file, unless it is finished."""
         self.file.abandon()
 
 
@@ -170,26 +137,26 @@ class RemoteDraft(Struct, frozen=True):
     target: str
 
     def write(self, name: str, data: Sequence[bytes]) -> None:
-        """See `Draft`."""
+        """See `LocalDraft`."""
         try:
             storage_at(self.target).write(name, data)
         except (Unwritable, Unusable) as error:
             raise Unwritten(str(error)) from error
 
-    def begin(self, name: str) -> PartFile:
-        """See `Draft`."""
+    def begin(self, name: str) -> HeldPart:
+        """See `LocalDraft`."""
         return HeldPart(self, name)
 
     def has(self, name: str) -> bool:
-        """See `Draft`."""
+        """See `LocalDraft`."""
         return storage_at(self.target).exists(name)
 
     def finish(self, manifest: bytes) -> None:
-        """See `Draft`."""
+        """See `LocalDraft`."""
         self.write(MANIFEST, [manifest])
 
     def abandon(self) -> None:
-        """See `Draft`."""
+        """See `LocalDraft`."""
         with suppress(OSError, Unusable):
             storage = storage_at(self.target)
             if not storage.exists(MANIFEST):
@@ -204,16 +171,20 @@ class HeldPart(Struct, frozen=True):
     pieces: list[bytes] = field(default_factory=list)
 
     def write(self, pieces: Sequence[Data]) -> None:
-        """See `PartFile`."""
+        """See `LocalPart`."""
         self.pieces.extend(map(bytes, pieces))
 
     def finish(self) -> None:
-        """See `PartFile`."""
+        """See `LocalPart`."""
         self.draft.write(self.name, self.pieces)
 
     def abandon(self) -> None:
-        """See `PartFile`."""
+        """See `LocalPart`."""
         self.pieces.clear()
+
+
+Draft = LocalDraft | RemoteDraft
+PartFile = LocalPart | HeldPart
 
 
 def draft_at(place: str) -> Draft:
@@ -231,11 +202,9 @@ def place_refused(place: str) -> str | None:
         return None  # the renaming in `finish` replaces an empty directory
     if target.exists():
         kind = "an export already" if (target / MANIFEST).is_file() else "something else"
-        return (
-            f"{target} is there, and has {kind}: choose another place, or remove it"
-            if (target.is_dir())
-            else f"{target} is a file: choose another place"
-        )
+        if target.is_dir():
+            return f"{target} is there, and has {kind}: choose another place, or remove it"
+        return f"{target} is a file: choose another place"
     near = next(parent for parent in target.absolute().parents if parent.exists())
     if not near.is_dir():
         return f"{target} cannot be made: {near} is a file"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from specchk.export.columns import arrow_type, distinct
+from specchk.export.columns import column_of, distinct
 from specchk.ir.program import Program
 
 ID, LEVEL, EXPANDED = "id", "level", "expanded"
@@ -56,5 +56,5 @@ def traces_schema(program: Program) -> pa.Schema:
 
 
 def _with_variables(program: Program, first: tuple[tuple[str, pa.DataType], ...]) -> pa.Schema:
-    kinds = [arrow_type(variable.type) for variable in program.variables]
+    kinds = [column_of(variable.type).type for variable in program.variables]
     return pa.schema([*first, *zip(variable_columns(program), kinds, strict=True)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -19,7 +19,6 @@ from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, show
 from specchk.native.compiler import load_edges
 from specchk.native.engine import NativeEngine
-from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.runs import Run
 from specchk.search.reference import ReferenceEngine
 
@@ -41,9 +40,9 @@ class NativeSource:
 
     def __init__(self, engine: NativeEngine) -> None:
         self.engine = engine
-        symmetry = engine.search.symmetry
-        renamings = symmetry.renamings if symmetry is not None else []
-        self.kernel: Loaded = load_edges(engine.roomy, engine.store.layout, renamings, is_long=engine.is_long)
+        self.kernel = load_edges(
+            engine.roomy, engine.store.layout, engine.source.renamings, is_long=engine.is_long
+        )
 
     def write(self, draft: Draft) -> Written:
         """See `SpaceSource`."""
@@ -132,11 +131,7 @@ class ReferenceSource:
         """The states in the order of discovery, split where the level or the expansion ends."""
         engine = self.engine
         every = iter(engine.parents)
-        ends, total = [], 0
-        for size in engine.search.levels:
-            total += size
-            ends.append(total)
-        ends.append(len(engine.parents))  # states after the last whole level
+        ends = [*accumulate(engine.search.levels), len(engine.parents)]  # last: states after the whole levels
         at = 0
         for level, end in enumerate(ends, 1):
             for stop in sorted({min(max(engine.expanded, at), end), end}):
@@ -146,21 +141,22 @@ class ReferenceSource:
                     at += len(some)
 
     def _steps(self, stepper: Stepper, state: State) -> Iterator[dict[str, Any]]:
-        program, symmetry = self.engine.program, self.engine.symmetry
+        program = self.engine.program
         try:
             successors = stepper.successors(state)
         except Faulty:
             return
         for index, args, after in successors:
             action = program.actions[index]
-            known = after if symmetry is None else symmetry.canonical(after)
             shown = [show(arg, param.type) for arg, param in zip(args, action.params, strict=True)]
-            target = self.numbers.get(known)
+            target = self._number(after)
             yield {"source": self.numbers[state], "target": target, "action": action.name, "args": shown}
+
+    def _number(self, state: State) -> int | None:
+        """The number of the kept representative of a state."""
+        symmetry = self.engine.symmetry
+        return self.numbers.get(state if symmetry is None else symmetry.canonical(state))
 
     def names(self, states: list[State]) -> list[int | None]:
         """See `SpaceSource`."""
-        symmetry = self.engine.symmetry
-        return [
-            self.numbers.get(state if symmetry is None else symmetry.canonical(state)) for state in states
-        ]
+        return [self._number(state) for state in states]

@@ -8,24 +8,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from msgspec import Struct
-
-from specchk.export.parquet.pages import (
-    ColumnChunk,
-    Compression,
-    Encoding,
-    FileColumn,
-    Pieces,
-    StoredPage,
-    groups,
-    levels,
-    plain_numbers,
-    plain_texts,
-    positions,
-    run,
-    wide_groups,
-)
-from specchk.ir.types import Bool, Int
+from specchk.export.parquet import pages
+from specchk.ir.types import Int
 from specchk.native.exchange import address_of_bytes
 from specchk.native.machine.leaf_streams import (
     SLACK,
@@ -43,32 +27,27 @@ from specchk.native.machine.shapes import FIXED, ColumnLeaf, TableShape
 _LINE = 64  # bytes of a line of the cache
 
 
-class Packer(Struct, frozen=True):
-    """Packs numbers of at most 8 bits; each thread has one of its own."""
-
-    kernel: Loaded
-
-    def packed(self, data: bytes, width: int) -> bytes:
-        """Bytes as numbers of this many bits."""
-        room, size = data + bytes(8), -(-len(data) // 8) * width
-        out = ctypes.create_string_buffer(size + 8)
-        self.kernel.call["pack"](address_of_bytes(room), len(data), width, ctypes.addressof(out))
-        return out.raw[:size]
+def packed(kernel: Loaded, data: bytes, width: int) -> bytes:
+    """Bytes as numbers of this many bits, at most 8."""
+    room, size = data + bytes(8), -(-len(data) // 8) * width
+    out = ctypes.create_string_buffer(size + 8)
+    kernel.call["pack"](address_of_bytes(room), len(data), width, ctypes.addressof(out))
+    return out.raw[:size]
 
 
 class LeafStreams:
     """The streams of some columns, for this many states or steps at once; `release` frees the memory."""
 
     def __init__(self, shapes: TableShape, rows: int, kernel: Loaded, extra_words: int = 0) -> None:
-        self._shapes, self._packer = shapes, Packer(kernel)
+        self._shapes, self._kernel = shapes, kernel
         self.block = Words(block_words(shapes) + extra_words)
-        self._patterns: dict[tuple[int, int], Pieces] = {}
+        self._patterns: dict[tuple[int, int], pages.Pieces] = {}
         places, size = [], 0
         for stream in streams_of(shapes):
             at_once = min(rows, SLICE) if stream.is_packed else rows
-            packed = -(-stream.most * rows // 8) * stream.bits if stream.is_packed else 0
+            room_packed = -(-stream.most * rows // 8) * stream.bits if stream.is_packed else 0
             for word, room in (
-                (Stream.ITEMS, stream.item_bytes * (stream.most * at_once + 7)), (Stream.PACKED, packed),
+                (Stream.ITEMS, stream.item_bytes * (stream.most * at_once + 7)), (Stream.PACKED, room_packed),
             ):  # fmt: skip
                 places.append((stream.word + word, size))
                 size += -(-(room + SLACK) // _LINE) * _LINE
@@ -85,20 +64,22 @@ class LeafStreams:
         """The address of the values of a leaf wider than a byte, and their number."""
         return self.block[values_word(leaf) + Stream.ITEMS], self.block[values_word(leaf) + Stream.COUNT]
 
-    def levels(self, leaf: ColumnLeaf) -> tuple[Pieces, int]:
+    def levels(self, leaf: ColumnLeaf) -> tuple[pages.Pieces, int]:
         """The encoded levels of a leaf, and the number of entries."""
-        made: Pieces = []
+        made: pages.Pieces = []
         if leaf.levels == FIXED:
             count = self.values(leaf)[1]
             if leaf.repetition:
-                made += levels(self._pattern(leaf, count))
+                made += pages.levels(self._pattern(leaf, count))
             if leaf.definition:
-                made += levels(run(count, leaf.definition, leaf.definition.bit_length()))
+                made += pages.levels(pages.run(count, leaf.definition, leaf.definition.bit_length()))
             return made, count
         word = levels_word(self._shapes, leaf)
         for at, most in ((word, leaf.repetition), (word + Stream.SIZE, leaf.definition)):
             if most:
-                made += levels(groups(self.block[at + Stream.COUNT], self._packed(at, most.bit_length())))
+                made += pages.levels(
+                    pages.groups(self.block[at + Stream.COUNT], self._packed(at, most.bit_length()))
+                )
         return made, self.block[word + Stream.COUNT]
 
     def _packed(self, word: int, width: int) -> memoryview:
@@ -109,33 +90,38 @@ class LeafStreams:
         first = address - self._region.address
         return self._view[first : first + size]
 
-    def _pattern(self, leaf: ColumnLeaf, count: int) -> Pieces:
+    def _pattern(self, leaf: ColumnLeaf, count: int) -> pages.Pieces:
         """The repetition levels of a leaf for which they are the same in each state."""
         key = leaf.index, count
         if key not in self._patterns:
             every = bytes(leaf.pattern) * (count // len(leaf.pattern))
-            self._patterns[key] = groups(count, self._packer.packed(every, leaf.repetition.bit_length()))
+            levels = packed(self._kernel, every, leaf.repetition.bit_length())
+            self._patterns[key] = pages.groups(count, levels)
         return self._patterns[key]
 
-    def codes(self, leaf: ColumnLeaf) -> tuple[Pieces, Encoding]:
+    def codes(self, leaf: ColumnLeaf) -> tuple[pages.Pieces, pages.Encoding]:
         """The encoded values of a leaf."""
         size, (address, count) = leaf.value_bytes, self.values(leaf)
-        if size == 1:
-            packed = self._packed(values_word(leaf), leaf.value_bits)
-            if isinstance(leaf.domain, Bool):
-                return [packed], Encoding.PLAIN
-            return positions(leaf.value_bits, groups(count, packed)), Encoding.RLE_DICTIONARY
-        wide = self._bytes(address, size * count)
+        is_packed = size == 1
+        data = (
+            self._packed(values_word(leaf), leaf.value_bits)
+            if is_packed
+            else self._bytes(address, size * count)
+        )
         if not leaf.is_listed:
-            return [wide], Encoding.PLAIN
-        return positions(leaf.value_bits, wide_groups(count, size, wide)), Encoding.RLE_DICTIONARY
+            return [data], pages.Encoding.PLAIN
+        grouped = pages.groups(count, data) if is_packed else pages.wide_groups(count, size, data)
+        return pages.positions(leaf.value_bits, grouped), pages.Encoding.RLE_DICTIONARY
 
 
 class ColumnPages:
     """Builds the pages of some leaves, each a column of a file."""
 
     def __init__(
-        self, leaves: Sequence[ColumnLeaf], columns: Sequence[FileColumn], compression: Compression
+        self,
+        leaves: Sequence[ColumnLeaf],
+        columns: Sequence[pages.FileColumn],
+        compression: pages.Compression,
     ) -> None:
         self._pairs = list(zip(leaves, columns, strict=True))
         for leaf, column in self._pairs:
@@ -143,22 +129,22 @@ class ColumnPages:
         self._compression = compression
         self._dictionaries = [self._dictionary(leaf, column) for leaf, column in self._pairs]
 
-    def _dictionary(self, leaf: ColumnLeaf, column: FileColumn) -> StoredPage | None:
+    def _dictionary(self, leaf: ColumnLeaf, column: pages.FileColumn) -> pages.StoredPage | None:
         """All values of a leaf that has few."""
         if not leaf.is_listed:
             return None
         if isinstance(leaf.domain, Int):
             numbers = range(leaf.domain.low, leaf.domain.high + 1)
-            return self._compression.dictionary(plain_numbers(column.physical, numbers), len(numbers))
+            return self._compression.dictionary(pages.plain_numbers(column.physical, numbers), len(numbers))
         assert isinstance(leaf.domain, tuple)
-        return self._compression.dictionary(plain_texts(leaf.domain), len(leaf.domain))
+        return self._compression.dictionary(pages.plain_texts(leaf.domain), len(leaf.domain))
 
-    def chunks(self) -> list[ColumnChunk]:
+    def chunks(self) -> list[pages.ColumnChunk]:
         """The columns of a new row group."""
         pairs = zip(self._pairs, self._dictionaries, strict=True)
-        return [ColumnChunk(column, dictionary) for (_, column), dictionary in pairs]
+        return [pages.ColumnChunk(column, dictionary) for (_, column), dictionary in pairs]
 
-    def fill(self, chunks: Sequence[ColumnChunk], streams: LeafStreams) -> None:
+    def fill(self, chunks: Sequence[pages.ColumnChunk], streams: LeafStreams) -> None:
         """Add the contents of the streams as one page for each column."""
         for chunk, (leaf, _) in zip(chunks, self._pairs, strict=True):
             above, entries = streams.levels(leaf)

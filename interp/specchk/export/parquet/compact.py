@@ -6,7 +6,7 @@ https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 
 Coded = tuple[int, bytes]  # of a type, and its bytes
@@ -83,7 +83,12 @@ def struct(fields: Mapping[int, Coded]) -> Coded:
 
 def fields_of(data: bytes) -> dict[int, Coded]:
     """The fields of a struct at the start of the data, each in encoded form."""
-    fields, at, number = {}, 0, 0
+    return {number: (kind, data[at:end]) for number, kind, at, end in _fields_at(data, 0)}
+
+
+def _fields_at(data: bytes, at: int) -> Iterator[tuple[int, int, int, int]]:
+    """The fields of a struct at a position: the number of each, its type, where its value begins and ends."""
+    number = 0
     while data[at]:
         kind, step = data[at] & 15, data[at] >> 4
         at += 1
@@ -93,9 +98,8 @@ def fields_of(data: bytes) -> dict[int, Coded]:
             zigzag, at = _varint_at(data, at)
             number = zigzag >> 1 ^ -(zigzag & 1)
         end = _end_of(data, at, kind)
-        fields[number] = kind, data[at:end]
+        yield number, kind, at, end
         at = end
-    return fields
 
 
 def _varint_at(data: bytes, at: int) -> tuple[int, int]:
@@ -133,11 +137,7 @@ def _end_of(data: bytes, at: int, kind: int, *, is_item: bool = False) -> int:
                 at = _end_of(data, at, item, is_item=True)
             return at
         case Kind.STRUCT:
-            while data[at]:
-                inner, step = data[at] & 15, data[at] >> 4
-                at += 1
-                if not step:
-                    _, at = _varint_at(data, at)
-                at = _end_of(data, at, inner)
+            for _, _, _, end in _fields_at(data, at):
+                at = end
             return at + 1
     raise AssertionError(kind)

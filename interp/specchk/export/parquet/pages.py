@@ -121,6 +121,15 @@ class Compression(Struct):
         about = struct({1: i32(entries), 2: i32(encoding), 3: rle, 4: rle})
         return self._page(_DATA_PAGE, 5, about, parts, is_compressed=is_compressed)
 
+    def chunk(
+        self, column: FileColumn, parts: Sequence[Data], entries: int, dictionary: StoredPage | None = None,
+        *, is_compressed: bool,
+    ) -> ColumnChunk:  # fmt: skip
+        """A column of one page: positions in a dictionary, or plain values."""
+        encoding = Encoding.PLAIN if dictionary is None else Encoding.RLE_DICTIONARY
+        page = self.values(parts, entries, encoding, is_compressed=is_compressed)
+        return ColumnChunk(column, dictionary, is_compressed, None, entries, [page])
+
     def _page(
         self, kind: int, number: int, about: Coded, parts: Sequence[Data], *, is_compressed: bool
     ) -> StoredPage:
