@@ -23,7 +23,7 @@ from specchk.explore.simulate import Followed, Walks
 from specchk.explore.simulate import simulate as interpreted
 from specchk.ir.program import Program
 from specchk.meaning.step import Stepper
-from specchk.native import compiler
+from specchk.native import optimise
 from specchk.native.walking import memory, simulation
 from specchk.native.walking.simulation import StepChoice, simulate, weights, without_loops
 from specchk.search.budget import Budget, Meter, Progress
@@ -108,7 +108,7 @@ def test_optimised_code_takes_the_same_walks(tmp_path: Path, monkeypatch: pytest
             pass
 
     monkeypatch.setattr(simulation, "LONG", 1)
-    monkeypatch.setattr(compiler, "Optimiser", AtOnce)
+    monkeypatch.setattr(optimise, "Optimiser", AtOnce)
     assert timeless(wander(program, 5, 2)) == timeless(quick)
     assert len(texts) == 1
 

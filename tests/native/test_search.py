@@ -16,7 +16,7 @@ from specchk.codegen.objects import initialize, optimised, quick
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.native import checkpoint, compiler, optimise
+from specchk.native import checkpoint, optimise
 from specchk.native.compiler import KernelSource, load_kernel
 from specchk.native.engine import NativeOptions, search
 from specchk.native.machine.layout import layout_of
@@ -87,7 +87,7 @@ def test_results_do_not_depend_on_when_code_is_optimised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before, during or never: the same verdict, counts, coverage and steps of the counterexample."""
-    monkeypatch.setattr(compiler, "Optimiser", AtOnce)
+    monkeypatch.setattr(optimise, "Optimiser", AtOnce)
     program = instantiate(check(str(KAFKA / "kip101.spec")), "fast_failover").program
     found = []
     for after, kept in ((0, [".o"]), (100, [".o", "-quick.o"]), (1 << 40, ["-quick.o"])):
@@ -115,7 +115,7 @@ def test_a_search_that_was_long_begins_with_optimised_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search that ends before its code is optimised leaves that to the next one; a short one does not."""
-    monkeypatch.setattr(compiler, "Optimiser", Never)
+    monkeypatch.setattr(optimise, "Optimiser", Never)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     program = instantiate(check(str(KAFKA / "kip101.spec")), "fast_failover").program
     found, kinds = [], []
@@ -138,7 +138,7 @@ def test_code_is_optimised_where_levels_grow(
             Never.__init__(self, text)
             made.append(self)
 
-    monkeypatch.setattr(compiler, "Optimiser", Noted)
+    monkeypatch.setattr(optimise, "Optimiser", Noted)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     spec = tmp_path / "s.spec"
     spec.write_text(text)
@@ -153,7 +153,7 @@ def test_one_core_is_left_to_the_process_that_optimises(
     is_working: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fewer threads find the same, including pieces in progress; without optimisation, all of them run."""
-    monkeypatch.setattr(compiler, "Optimiser", type("Some", (Never,), {"is_working": is_working}))
+    monkeypatch.setattr(optimise, "Optimiser", type("Some", (Never,), {"is_working": is_working}))
     monkeypatch.setattr(optimise, "cores", lambda: 3)
     run, threads = optimise.Tiers.threads, set()
     monkeypatch.setattr(

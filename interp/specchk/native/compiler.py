@@ -33,7 +33,6 @@ from specchk.native.machine.apart import CompilingProcess
 from specchk.native.machine.asm import I64, PTR, Asm
 from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.loaded import EXCHANGE, Entries, Loaded, ObjectCode, at_addresses, placed
-from specchk.native.optimise import Optimiser
 from specchk.native.values.totality import ExpressionFacts
 from specchk.processes import cores
 from specchk.search.symmetry import Renaming
@@ -140,10 +139,6 @@ class KernelSource(Struct, frozen=True, dict=True):
         found = kept.read(self.path("-states")) or b""
         states = int(found) if found.isdigit() else 0
         return states if limit is None else min(states, limit)
-
-    def optimiser(self) -> Optimiser:
-        """An optimiser of its code, for a long search."""
-        return Optimiser(self.text)
 
     def linked(self, code: bytes) -> Loaded:
         """The kernel from newly optimised object code, which is cached."""

@@ -150,7 +150,7 @@ class NativeEngine(Engine[list[Run]]):
         renamings = search.renamings
         self.source = KernelSource(roomy, layout, renamings, options.compact)
         kernel = load_kernel(self.source, options.ahead, is_long=not options.optimise_after)
-        self.tiers = Tiers(self.source, options.optimise_after, is_optimised=kernel.is_optimised)
+        self.tiers = Tiers(self.source, options.optimise_after)
         limit = options.budget.max_memory_bytes
         expected = self.source.expected_states(options.budget.max_states)
         self.store = Store(roomy, layout, kernel, options.workers or cores(), limit, expected)
@@ -267,7 +267,8 @@ class NativeEngine(Engine[list[Run]]):
         """Check the budget and report progress; returns whether the search is stopped."""
         store = self.store
         states, generated = store.total(Thread.NEW), store.total(Thread.GENERATED)
-        self.tiers.consider(self.search.levels, generated)
+        if not store.kernel.is_optimised:
+            self.tiers.consider(self.search.levels, generated)
         return self.search.look(states, generated, states - sum(self.search.levels[:-1]))
 
     @property

@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Lock, Thread
-from typing import Any, Protocol
 
+from specchk.native.compiler import KernelSource
 from specchk.native.machine.apart import CompilingProcess
+from specchk.native.machine.loaded import Loaded
 from specchk.processes import cores
 
 LONG = 1 << 20  # successors of a search whose next one begins with optimised code
@@ -76,42 +77,31 @@ class Optimiser:
         self._thread.join()
 
 
-class Optimisable(Protocol):
-    """The source of a search's kernel, as used by `compiler`."""
-
-    def mark_long(self) -> None:
-        """Make the next search optimise its code before it starts."""
-
-    def optimiser(self) -> Optimiser:
-        """An optimiser of its code."""
-
-    def linked(self, code: bytes, /) -> Any:
-        """The kernel of optimised object code."""
-
-
 class Tiers:
-    """The quick code of one search, until it is optimised; `after` is the option `optimise_after`."""
+    """The quick code of a search or walk, until it is optimised.
 
-    def __init__(self, source: Optimisable, after: int, *, is_optimised: bool) -> None:
+    After `after` successors the next one begins with optimised code; optimising begins when it is likely that
+    there will be `worth` times as many.
+    """
+
+    def __init__(self, source: KernelSource, after: int, worth: int = WORTH) -> None:
         self._source = source
         self._after = after
+        self._worth = worth
         self._optimiser: Optimiser | None = None
-        self._is_optimised = is_optimised
         self._is_marked = False
         self._has_begun = False  # since the workers ran
 
     def consider(self, levels: Sequence[int], generated: int) -> None:
         """Start optimising if that is worthwhile, and mark a long search for the next run."""
-        if self._is_optimised:
-            return
         if generated >= self._after and not self._is_marked:
             self._source.mark_long()
             self._is_marked = True
         states = sum(levels)
         growth = GROWTH * (levels[-1] / states) ** 3 if states else 0
         likely = max(1, min(growth, MOST_GROWTH)) * generated
-        if self._optimiser is None and likely >= WORTH * self._after:
-            self._optimiser = self._source.optimiser()
+        if self._optimiser is None and likely >= self._worth * self._after:
+            self._optimiser = Optimiser(self._source.text)
             self._has_begun = True
 
     @property
@@ -124,13 +114,12 @@ class Tiers:
         """Whether the optimised code is available."""
         return self._optimiser is not None and self._optimiser.code is not None
 
-    def optimised(self) -> Any:
+    def optimised(self) -> Loaded:
         """The optimised kernel, once available; optimisation is then finished."""
         assert self._optimiser is not None
         assert self._optimiser.code is not None
         kernel = self._source.linked(self._optimiser.code)
         self.stop()
-        self._is_optimised = True
         return kernel
 
     def threads(self, workers: int) -> int:

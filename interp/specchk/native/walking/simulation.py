@@ -38,7 +38,7 @@ from specchk.native.compiler import KernelSource, load_kernel
 from specchk.native.machine.frames import records_of
 from specchk.native.machine.layout import NoRoom, layout_of, mask
 from specchk.native.machine.rooms import first_room, with_room
-from specchk.native.optimise import Optimiser
+from specchk.native.optimise import Tiers
 from specchk.native.values.totality import ExpressionFacts
 from specchk.native.walking.frames import WalkEnd, WalkThread
 from specchk.native.walking.kernel import (
@@ -128,7 +128,7 @@ class _Run:
     on_progress: OnProgress | None
     meter: Meter
     memory: WalkMemory | None = field(init=False, default=None)
-    optimiser: Optimiser | None = field(init=False, default=None)
+    tiers: Tiers = field(init=False)
     stopped: Inconclusive | None = field(init=False, default=None)
     violation: Violation | None = field(init=False, default=None)
     ended: int = field(init=False, default=0)
@@ -142,6 +142,7 @@ class _Run:
     def __post_init__(self) -> None:
         stepper = Stepper(self.program)
         self.ends = Ends(self.program, stepper, Properties(self.program, stepper))
+        self.tiers = Tiers(self.source, LONG, worth=1)
 
     def outcome(self) -> Outcome:
         """The outcome of the walks."""
@@ -149,7 +150,7 @@ class _Run:
             self._walk()
             return self._reported()
         finally:
-            self._stop_optimising()
+            self.tiers.stop()
             if self.memory is not None:
                 self.memory.release()
 
@@ -241,32 +242,20 @@ class _Run:
     def _round(self, memory: WalkMemory) -> None:
         while not memory.is_round_done and self.stopped is None:
             # Limits of states only between rounds: where they would end one depends on the workers.
-            memory.work(lambda: self._look(0) or self._has_better_code)
+            memory.work(lambda: self._look(0) or self.tiers.is_done)
             if memory.total(WalkThread.OVERFLOW):
                 raise NoRoom("a set of these walks")
-            if self.optimiser is not None and self._has_better_code:
+            if self.tiers.is_done:
                 # No worker runs now, and the state of every walk is in memory.
-                assert self.optimiser.code is not None
-                memory.kernel = self.source.linked(self.optimiser.code)
-                self._stop_optimising()
-
-    @property
-    def _has_better_code(self) -> bool:
-        return self.optimiser is not None and self.optimiser.code is not None
-
-    def _stop_optimising(self) -> None:
-        if self.optimiser is not None:
-            self.optimiser.stop()
-            self.optimiser = None
+                memory.kernel = self.tiers.optimised()
 
     def _look(self, seen: int) -> bool:
         """Check the budget and report progress; returns whether the walks are stopped."""
         memory = self.memory
         assert memory is not None
         steps = memory.total(WalkThread.STEPS)
-        if steps >= LONG and not memory.kernel.is_optimised and self.optimiser is None:
-            self.source.mark_long()
-            self.optimiser = self.source.optimiser()
+        if not memory.kernel.is_optimised:
+            self.tiers.consider((), steps)
         limit = self.meter.exceeded(seen)
         if limit is not None and self.stopped is None:
             self.stopped = Inconclusive(limit, budget=True)
