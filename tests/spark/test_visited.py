@@ -35,14 +35,9 @@ def packed(numbers: range) -> bytearray:
     return bytearray(b"".join(n.to_bytes(SIZE, "little") for n in numbers))
 
 
-class Known:
+def written(view: memoryview) -> None:
     """States that are added without a look."""
-
-    def __init__(self, numbers: range) -> None:
-        self._states = packed(numbers)
-
-    def fill(self, view: memoryview) -> None:
-        view[:] = self._states
+    view[:] = packed(range(30_000))
 
 
 def absorb(visited: VisitedSet, numbers: range) -> int:
@@ -71,7 +66,7 @@ def test_a_set_grows_and_is_taken_over(kernel: Loaded, tmp_path: Path) -> None:
 def test_a_set_in_memory_grows_and_keeps_what_it_has(kernel: Loaded) -> None:
     """States that were known and states that came, through several tables; none is new twice."""
     visited = InMemory(LAYOUT.words, kernel, 1 << 30)
-    visited.add_known(Known(range(30_000)), 30_000)
+    visited.add_known(written, 30_000)
     visited.commit()
     assert absorb(visited, range(20_000, 300_000)) == 270_000
     assert absorb(visited, range(300_000)) == 0

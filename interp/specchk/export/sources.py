@@ -72,7 +72,7 @@ class NativeSource:
         """All states, by level: runs of at most a block, and whether they were expanded."""
         engine = self.engine
         # An interruption leaves runs with the workers.
-        last = engine.following + [run for worker in engine.store.workers for run in worker.end_run()]
+        last = engine.following + engine.store.end_runs()
         rest = engine.store.unexpanded() if engine.levels else []
         for level, runs in enumerate(engine.levels, 1):
             for run in runs:

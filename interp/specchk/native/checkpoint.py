@@ -17,6 +17,7 @@ import json
 import os
 import uuid
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -141,16 +142,16 @@ class Checkpoints:
         self._checks = convert(content["checks"], list[Checked])
         saved = convert(content["saved"], Saved)
         try:
-            with self._states.open("rb", buffering=0) as file:
+            with self._states.open("rb") as file:
                 for first, end, check in self._checks:
                     file.seek(first * store.state_bytes)
                     # Into the array at once, and checked there: states may be most of the memory, and the
                     # kernel has not begun.
-                    if _read(file.fileno(), store, first, end) != check:
+                    if _read(file, store, first, end) != check:
                         raise _damaged(self._states, f"states {first} to {end} differ from those written")
         except OSError as error:
             raise _damaged(self._states, str(error.strerror)) from error
-        self._written = [(first, end) for first, end in saved.taken]
+        self._written = saved.taken
         return saved
 
 
@@ -185,16 +186,12 @@ def _views(store: Store, first: int, end: int) -> Iterator[memoryview]:
         yield store.states.view(at, min(_AT_ONCE, end * size - at))
 
 
-def _read(file: int, store: Store, first: int, end: int) -> int:
+def _read(file: BufferedReader, store: Store, first: int, end: int) -> int:
     """Read states from a position of a file; return the checksum of the bytes read, which may be fewer."""
     check = 0
     for view in _views(store, first, end):
-        at = 0
-        while at < len(view):
-            got = os.readv(file, [view[at:]])
-            if not got:
-                # No CRC is negative: a file that is too short never compares equal.
-                return -1
-            at += got
+        if file.readinto(view) < len(view):
+            # No CRC is negative: a file that is too short never compares equal.
+            return -1
         check = crc32(view, check)
     return check

@@ -213,9 +213,9 @@ class NativeEngine(Engine[list[Run]]):
             self._make_room()
             self._look()
             if self._is_save_due:
-                following += [run for worker in store.workers for run in worker.end_run()]
+                following += store.end_runs()
                 self._save(following)
-        following += [run for worker in store.workers for run in worker.end_run()]
+        following += store.end_runs()
         # Only of a whole level: in a part of one, the smallest finding would depend on which states the
         # threads had taken.
         if store.is_level_done:
@@ -326,7 +326,7 @@ class NativeEngine(Engine[list[Run]]):
         assert self.checkpoints is not None, "resuming needs a directory to resume from"
         saved = self.checkpoints.load(self.store)
         self.store.restore(saved.used, saved.taken, saved.totals, saved.counts)
-        self.levels = [[(a, b) for a, b in level] for level in saved.levels]
+        self.levels = saved.levels
         self.search.levels[:] = saved.sizes
         self.initial_count, self.last_save = saved.initial, time.monotonic()
         self.search.meter.started -= saved.seconds
@@ -337,7 +337,7 @@ class NativeEngine(Engine[list[Run]]):
                 self._explain(noted, depth)
             else:
                 self.store.workers[0].note(noted)
-        return self._finish_level([(a, b) for a, b in saved.rest], [(a, b) for a, b in saved.following])
+        return self._finish_level(saved.rest, saved.following)
 
     def finish(self) -> bool:
         """Confirm a sample of the states if no violation was found."""

@@ -112,7 +112,8 @@ class Explainer:
     def _violation(self, record: RecordKind, noted: NotedState, levels: Levels) -> Violation:
         of_level = noted.record < old_records(self.program)  # of a state that was expanded
         # A step ends outside the levels, so its trace is that of its state and one more step.
-        if record.kind in ("step invariant", "refinement") or self._is_step(record):
+        is_step = any(prop.name == record.name for prop in self.program.step_invariants)
+        if record.kind in ("step invariant", "refinement") or (record.kind == "undefined" and is_step):
             return self._step(record, noted, levels)
         # States that were expanded are in the last level, new ones come after it.
         trace = self.trace(noted.state, levels[:-1] if of_level else levels)
@@ -125,9 +126,6 @@ class Explainer:
         if of_level:
             return Violation("undefined", record.name, trace, self._fault(record, trace.states[-1]))
         return Violation(record.kind, record.name, trace, self._blame(record, trace.states[-1]))
-
-    def _is_step(self, record: RecordKind) -> bool:
-        return record.kind == "undefined" and any(p.name == record.name for p in self.program.step_invariants)
 
     def _fault(self, record: RecordKind, state: State) -> Blame:
         try:
@@ -147,19 +145,16 @@ class Explainer:
     def _no_answer(self, record: RecordKind, state: State) -> Blame | None:
         """The reason why a constraint, witness or `deadlock ok` is undefined; None for other properties."""
         env = self.properties.environment(state)
-        asked: list[Callable[[], object]] = [
-            lambda p=prop, t=test: answer(p, t, env)  # type: ignore[misc]
-            for prop, test in self.properties.witnesses if prop.name == record.name
-        ]  # fmt: skip
-        if any(prop.name == record.name for prop in self.program.constraints):
-            asked.append(lambda: self.properties.inside(env))
-        if record.name == "deadlock":
-            asked.append(lambda: self.properties.may_deadlock(env))
-        for ask in asked:
-            try:
-                ask()
-            except NoAnswer as unclear:
-                return unclear.blame
+        try:
+            for prop, test in self.properties.witnesses:
+                if prop.name == record.name:
+                    answer(prop, test, env)
+            if any(prop.name == record.name for prop in self.program.constraints):
+                self.properties.inside(env)
+            if record.name == "deadlock":
+                self.properties.may_deadlock(env)
+        except NoAnswer as unclear:
+            return unclear.blame
         return None
 
     def _step(self, record: RecordKind, noted: NotedState, levels: Levels) -> Violation:

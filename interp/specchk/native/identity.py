@@ -51,14 +51,9 @@ def identity_of(
     }
 
 
-def differences(known: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
-    """The parts by which two identities differ."""
-    return [part for part in {**wanted, **known} if known.get(part) != wanted.get(part)]
-
-
 def refuse_others(what: str, known: Mapping[str, str], wanted: Mapping[str, str]) -> None:
     """Raise `Unusable` if the data belong to another search."""
-    other = differences(known, wanted)
+    other = [part for part in {**wanted, **known} if known.get(part) != wanted.get(part)]
     if other:
         raise Unusable(
             f"{what} belongs to another search, which differs in: {', '.join(other)}; "

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
 from itertools import chain
+from operator import or_
 
 from specchk.ir.program import Program
 from specchk.native.machine.frames import BATCH, SOURCE_WORDS, Lane, Owing, SharedWord, Thread
@@ -95,7 +97,7 @@ class Lanes:
         if len(work) <= 2 and are_small:
             run(self.blocks[0])
         else:
-            self.store.run_all([lambda b=block: run(b) for block in self.blocks], self._look)  # type: ignore[misc]
+            self.store.run_all([partial(run, block) for block in self.blocks], self._looking)
         self._check()
 
     def decompose(self, segments: Sequence[Segment]) -> None:
@@ -112,12 +114,8 @@ class Lanes:
         if sum(end - first for _, first, end in lists) <= FEW:
             work()
         else:
-            self.store.run_all([work], self._look)
+            self.store.run_all([work], self._looking)
         self._check()
-
-    def _look(self) -> bool:
-        self._looking()
-        return False
 
     def _check(self) -> None:
         # Before anything is read: if a set or an edge had no room, nothing that was noted counts.
@@ -153,10 +151,7 @@ class Lanes:
 
     def any(self, word: Lane) -> int:
         """The bits set by at least one worker."""
-        bits = 0
-        for block in self.blocks:
-            bits |= block[word]
-        return bits
+        return reduce(or_, (block[word] for block in self.blocks))
 
     def follow(self, number: int) -> tuple[list[tuple[int, int]], int]:
         """The steps that change a state, with the conditions met, and the conditions enabled in the state."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+from itertools import chain
 
 from msgspec import Struct
 
@@ -185,15 +187,14 @@ class Store:
         ranges = self.taken()
         # Not below 16 384 states: a task has a price, and small tables are filled by one thread.
         share = max(1 << 14, self.used // len(self.workers) + 1)
-        tasks = pieces(ranges, share)
-        if len(self.workers) == 1:
-            for first, end in tasks:
-                self._rehash("rehash_alone", first, end)
+        is_alone = len(self.workers) == 1
+        rehash = partial(self.kernel.call["rehash_alone" if is_alone else "rehash"], self.control.address)
+        tasks = [partial(rehash, first, end) for first, end in pieces(ranges, share)]
+        if not is_alone:
+            self._each_task(tasks)
             return
-        self._each_task([lambda a=a, b=b: self._rehash("rehash", a, b) for a, b in tasks])  # type: ignore[misc]
-
-    def _rehash(self, name: str, first: int, end: int) -> None:
-        self.kernel.call[name](self.control.address, first, end)
+        for task in tasks:
+            task()
 
     def _each_task(self, tasks: Sequence[Callable[[], None]]) -> None:
         if len(tasks) == 1:
@@ -222,21 +223,18 @@ class Store:
             self.workers[0].block[Thread.COUNTS + point] = count
         self.grow(self.slots_for(self.used))
 
-    def add(self, states: Sequence[State]) -> None:
-        """Add initial states, at most `CHUNK` of them."""
-        self._add(states, self.workers[0])
-
     def is_kept(self, states: Sequence[State]) -> bool:
         """Whether the table has all of some states, or their renamings; a missing one is added."""
         scout = self.scouts[0]
         free = scout[Thread.FREE]
-        self._add(states, scout)
+        self.add(states, scout)
         return scout[Thread.FREE] == free
 
-    def _add(self, states: Sequence[State], worker: Worker) -> None:
+    def add(self, states: Sequence[State], worker: Worker | None = None) -> None:
+        """Add initial states, at most `CHUNK` of them, by the first worker or by another one."""
         # The kernel makes the states canonical in place, so it gets copies.
-        words = Words.of(self.layout.packed(states))
-        add, control, thread = self.kernel.call["add"], self.control.address, worker.block.address
+        words, thread = Words.of(self.layout.packed(states)), (worker or self.workers[0]).block.address
+        add, control = self.kernel.call["add"], self.control.address
         for index in range(len(states)):
             add(control, thread, words.address + index * self.state_bytes)
 
@@ -273,21 +271,19 @@ class Store:
         many = self.control[SharedWord.WORK_END] - self.control[SharedWord.CURSOR]
         active = [w for w in self.workers if w[Thread.PIECE] != w[Thread.PIECE_END]]
         # A level this small is over before a second thread has begun.
-        if many <= 2 and not active:
-            self._run("work_alone", self.workers[0])
+        is_small = many <= 2 and not active
+        work = self.kernel.call["work_alone" if is_small or len(self.workers) == 1 else "work_shared"]
+        # Those with a piece in hand first, since no other worker can take that piece.
+        workers = [*active, *(worker for worker in self.workers if worker not in active)]
+        tasks = [partial(work, self.control.address, worker.block.address) for worker in workers]
+        if is_small:
+            tasks[0]()
         else:
-            name = "work_shared" if len(self.workers) > 1 else "work_alone"
-            # Those with a piece in hand first, since no other worker can take that piece.
-            workers = [*active, *(worker for worker in self.workers if worker not in active)]
-            futures = [self._pool.submit(self._run, name, w) for w in workers[:threads]]
-            wait(futures, looking, self.control)
+            self.run_all(tasks[:threads], looking)
         # Each worker moved the cursor past the end once; `unexpanded` and a second call count from it.
         self.control[SharedWord.CURSOR] = min(
             self.control[SharedWord.CURSOR], self.control[SharedWord.WORK_END]
         )
-
-    def _run(self, name: str, worker: Worker) -> None:
-        self.kernel.call[name](self.control.address, worker.block.address)
 
     def predecessor(self, target: Sequence[int], runs: Sequence[Run]) -> tuple[int, ...] | None:
         """The smallest state of a level that has the target as a successor."""
@@ -305,7 +301,7 @@ class Store:
             for first, end in parts[scout :: len(self.scouts)]:
                 precede(control.address, thread, first, end, wanted.address, smallest)
 
-        self._each_task([lambda i=i: scan(i) for i in range(len(self.scouts))])  # type: ignore[misc]
+        self._each_task([partial(scan, number) for number in range(len(self.scouts))])
         return min((b.read(0, words) for b in best if b[words]), default=None)
 
     def resting(self, run: Run) -> Iterator[tuple[int, ...]]:
@@ -314,17 +310,19 @@ class Store:
         thread, at = self.scouts[0].block.address, self.states.address + first * self.state_bytes
         return resting(self.kernel, thread, self.layout.words, at, count)
 
+    def end_runs(self) -> list[Run]:
+        """Remove and return the runs of all workers."""
+        return [run for worker in self.workers for run in worker.end_run()]
+
     def total(self, word: Thread) -> int:
         """The sum over all workers."""
         return sum(worker[word] for worker in self.workers)
 
     def smallest_found(self) -> dict[int, NotedState]:
         """The smallest state of each record noted by any worker."""
-        found = [noted for worker in self.workers for noted in worker.found()]
-        found.sort(key=lambda noted: (noted.state, noted.after), reverse=True)
-        return {noted.record: noted for noted in found}
+        return smallest(chain.from_iterable(worker.found() for worker in self.workers))
 
-    def run_all(self, tasks: Sequence[Callable[[], None]], looking: Callable[[], bool]) -> None:
+    def run_all(self, tasks: Sequence[Callable[[], None]], looking: Callable[[], object]) -> None:
         """Run tasks in parallel.
 
         STOP is set where `looking`, called now and then, is true or raises.
@@ -355,7 +353,14 @@ class Store:
             worker.release()
 
 
-def wait(futures: list[Future[None]], looking: Callable[[], bool], control: Words) -> None:
+def smallest(found: Iterable[NotedState]) -> dict[int, NotedState]:
+    """The smallest state of each record, and for it the smallest state after it."""
+    return {
+        noted.record: noted for noted in sorted(found, key=lambda one: (one.state, one.after), reverse=True)
+    }
+
+
+def wait(futures: list[Future[None]], looking: Callable[[], object], control: Words) -> None:
     """Wait for workers; they are requested to stop if `looking` returns true, or raises."""
     try:
         for future in futures:

@@ -20,9 +20,8 @@ import fcntl
 import os
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Protocol
 
 from crc32c import crc32c
 
@@ -48,13 +47,6 @@ class Busy(Exception):
 
 class TooLarge(MemoryError):
     """A set in memory would need more than its limit."""
-
-
-class StateSource(Protocol):
-    """A source of states to read."""
-
-    def fill(self, view: memoryview, /) -> None:
-        """Write all states into that view."""
 
 
 class VisitedSet(ABC):
@@ -110,15 +102,15 @@ class VisitedSet(ABC):
         if slots != self.slots:
             self._grow(slots)
 
-    def add_known(self, source: StateSource, count: int) -> None:
-        """Add states, all new and already checked; exceptions of the source are passed on."""
+    def add_known(self, fill: Callable[[memoryview], None], count: int) -> None:
+        """Add states that `fill` writes, all new and already checked; its exceptions are passed on."""
         self._make_room(count)
         view = self._view(self.used * self.state_bytes, count * self.state_bytes)
         try:
-            source.fill(view)
+            fill(view)
         finally:
             view.release()
-        # Before `used` counts them: a source that raises leaves the set as it was.
+        # Before `used` counts them: a function that raises leaves the set as it was.
         self._enter(self.used, self.used + count)
         self.used += count
 

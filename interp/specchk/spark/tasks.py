@@ -206,7 +206,7 @@ def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> int
     for missing in range(first, level):
         visited.begin()
         with host.slices.open(missing, partition) as opened:
-            visited.add_known(opened, opened.about.inside + opened.about.outside)
+            visited.add_known(opened.fill, opened.about.inside + opened.about.outside)
         visited.commit()
     # The levels that were handed over are in no table before its first slice.
     is_first = first == 0 and level == host.parcel.handed

@@ -27,7 +27,7 @@ from crc32c import crc32c
 from msgspec import Struct, convert, field, to_builtins
 
 from specchk.export.storage import Data, Storage
-from specchk.native.store import NotedState
+from specchk.native.store import NotedState, smallest
 
 _END = struct.Struct("<IQ8s")
 _MAGIC = b"SPECSLC2"
@@ -58,18 +58,8 @@ class SliceTally(Struct, frozen=True):
             self.generated + other.generated,
             self.cuts + other.cuts,
             both,
-            smallest((*self.found, *other.found)),
+            tuple(one for _, one in sorted(smallest((*self.found, *other.found)).items())),
         )
-
-
-def smallest(found: Iterable[NotedState]) -> tuple[NotedState, ...]:
-    """The smallest state of each record, and for it the smallest state after it."""
-    best: dict[int, NotedState] = {}
-    for noted in found:
-        known = best.get(noted.record)
-        if known is None or (noted.state, noted.after) < (known.state, known.after):
-            best[noted.record] = noted
-    return tuple(best[record] for record in sorted(best))
 
 
 class Slice(Struct, frozen=True):
