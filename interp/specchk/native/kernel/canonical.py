@@ -227,15 +227,24 @@ def _loop(
 def _try(asm: Asm, layout: StateLayout, words: Sequence[Val], best: list[ir.Value], renamed: Renamed) -> None:
     """Compute one renaming word by word, the first one first, and keep it if it is less."""
     done = asm.block("not_less")
-    out: list[Val] = list(words)
+
+    def rename(slots: Sequence[int], out: list[Val]) -> list[Val]:
+        for slot in slots:
+            place = layout.places[slot]
+            if renamed.touches(place.type):
+                value = renamed.codes.held(place.type, read_bits(asm, list(words), place.offset, place.width))
+                code = renamed.codes.code(place.type, renamed.value(place.type, value))
+                out = write_bits(asm, out, place.offset, place.width, code)
+        return out
+
     straddles = any(p.offset < WORD < p.offset + p.width for p in layout.places)
     first = [slot for slot, p in enumerate(layout.places) if p.offset < WORD]
     rest = [slot for slot, p in enumerate(layout.places) if p.offset >= WORD]
-    out = _rename_all(asm, layout, words, out, first, renamed)
+    out = rename(first, list(words))
     if not straddles and rest:
         # Most renamings lose in the first word; then the other words are never computed.
         asm.leave_if(asm.below(asm.b.load(best[0]), out[0]), done)
-    out = _rename_all(asm, layout, words, out, rest, renamed)
+    out = rename(rest, out)
 
     def keep() -> None:
         for cell, word in zip(best, out, strict=True):
@@ -243,20 +252,3 @@ def _try(asm: Asm, layout: StateLayout, words: Sequence[Val], best: list[ir.Valu
 
     asm.when_less(((word, asm.b.load(cell)) for cell, word in zip(best, out, strict=True)), keep)
     asm.fall_into(done)
-
-
-def _rename_all(
-    asm: Asm,
-    layout: StateLayout,
-    words: Sequence[Val],
-    out: list[Val],
-    slots: Sequence[int],
-    renamed: Renamed,
-) -> list[Val]:
-    for slot in slots:
-        place = layout.places[slot]
-        if renamed.touches(place.type):
-            value = renamed.codes.held(place.type, read_bits(asm, list(words), place.offset, place.width))
-            code = renamed.codes.code(place.type, renamed.value(place.type, value))
-            out = write_bits(asm, out, place.offset, place.width, code)
-    return out

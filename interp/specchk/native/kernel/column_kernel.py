@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
-
-from msgspec import Struct
 
 from specchk.codegen import ir
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Union
@@ -38,50 +35,35 @@ _EACH_BYTE = 0x0101010101010101
 UNROLLED = 64  # copies of the code for the keys of a map
 
 
-class Packed(Protocol):
-    """A code of which some bits are read."""
-
-    def bits(self, offset: Val, size: int) -> Val:
-        """Some bits, at most a word, as a word."""
+Packed = Callable[[Val, int], Val]  # reads some bits of a code, at most a word: given offset and number
 
 
-class HeldCode(Struct, frozen=True):
+def held_code(asm: Asm, value: Val, kind: ir.IntType = I64) -> Packed:
     """A code in a register, or a constant one."""
-
-    asm: Asm
-    value: Val
-    type: ir.IntType
-
-    def bits(self, offset: Val, size: int) -> Val:
-        """See `Packed`."""
-        return self.asm.resize(self.asm.bits(self.value, offset, size, self.type), I64)
+    return lambda offset, size: asm.resize(asm.bits(value, offset, size, kind), I64)
 
 
-class StateInMemory(Struct, frozen=True):
+def state_in_memory(asm: Asm, address: ir.Value, words: int) -> Packed:
     """A state that is read from memory."""
 
-    asm: Asm
-    address: ir.Value
-    words: int
-
-    def bits(self, offset: Val, size: int) -> Val:
-        """See `Packed`."""
-        asm = self.asm
+    def bits(offset: Val, size: int) -> Val:
         if not size:
             return 0
         if isinstance(offset, int):
             word, low = divmod(offset, WORD)
-            code = asm.shr(asm.load(self.address, word), low)
+            code = asm.shr(asm.load(address, word), low)
             if low + size > WORD:
-                code = asm.bor(code, asm.shl(asm.load(self.address, word + 1), WORD - low))
+                code = asm.bor(code, asm.shl(asm.load(address, word + 1), WORD - low))
             return asm.band(code, mask(size))
         word_, low_ = asm.shr(offset, 6), asm.band(offset, WORD - 1)
-        first = asm.shr(asm.load(self.address, word_), low_)
+        first = asm.shr(asm.load(address, word_), low_)
         # The last word of all is read twice: the bits shifted in from there are cut off.
-        after = asm.load(self.address, asm.min(asm.add(word_, 1), self.words - 1))
+        after = asm.load(address, asm.min(asm.add(word_, 1), words - 1))
         # In two shifts, since a shift by 64 is not possible.
         second = asm.shl(asm.shl(after, 1), asm.sub(WORD - 1, low_))
         return asm.band(asm.bor(first, second), mask(size))
+
+    return bits
 
 
 def column_shapes(layout: StateLayout) -> tuple[TableShape, tuple[Shape, ...]]:
@@ -105,7 +87,7 @@ def emit_columns(module: ir.IRModule, layout: StateLayout) -> None:
 
             def visit(index: ir.Value, at: int = place.offset, shape: Shape = shape) -> None:
                 state = asm.at(states, asm.mul(index, layout.words))
-                emitter.emit(shape, StateInMemory(asm, state, layout.words), at, 0)
+                emitter.emit(shape, state_in_memory(asm, state, layout.words), at, 0)
 
             asm.loop(first, last, visit)
             writer.close()
@@ -125,7 +107,7 @@ class ColumnEmitter:
         """Emit the value whose code begins at an offset."""
         match shape.kind:
             case Bool() | Int() | Enum() | Sort():
-                self._leaf(shape, code.bits(at, width(shape.kind)), repetition)
+                self._leaf(shape, code(at, width(shape.kind)), repetition)
             case Option():
                 self._option(shape, shape.kind, code, at, repetition)
             case Record() if not shape.kind.fields:
@@ -151,16 +133,17 @@ class ColumnEmitter:
     def _option(self, shape: Shape, kind: Option, code: Packed, at: Val, repetition: Val) -> None:
         asm, (item,) = self.asm, shape.parts
         if is_scalar(kind):
-            whole = code.bits(at, width(kind))
-            present, inner = asm.cmp("!=", whole, 0), HeldCode(asm, asm.sub(whole, 1), I64)
+            whole = code(at, width(kind))
+            present, inner = asm.cmp("!=", whole, 0), asm.sub(whole, 1)
             if not item.parts:  # no jump, which would be mispredicted
                 (leaf,) = item.leaves
                 self.writer.entry(leaf, repetition, asm.select(present, leaf.definition, shape.absent))
-                self.writer.value(leaf, inner.value, present)
+                self.writer.value(leaf, inner, present)
                 return
-            self._when(present, shape, lambda: self.emit(item, inner, 0, repetition), repetition)
+            held = held_code(asm, inner)
+            self._when(present, shape, lambda: self.emit(item, held, 0, repetition), repetition)
             return
-        present = asm.cmp("!=", code.bits(asm.add(at, width(kind.item)), 1), 0)
+        present = asm.cmp("!=", code(asm.add(at, width(kind.item)), 1), 0)
         self._when(present, shape, lambda: self.emit(item, code, at, repetition), repetition)
 
     def _when(self, present: Val, shape: Shape, then: Callable[[], None], repetition: Val) -> None:
@@ -168,7 +151,7 @@ class ColumnEmitter:
 
     def _union(self, shape: Shape, kind: Union, code: Packed, at: Val, repetition: Val) -> None:
         payload = payload_width(kind)
-        tag = code.bits(self.asm.add(at, payload), width(kind) - payload)
+        tag = code(self.asm.add(at, payload), width(kind) - payload)
         if not shape.parts:
             self._leaf(shape, tag, repetition)
             return
@@ -186,7 +169,7 @@ class ColumnEmitter:
         further = shape.repetition + 1
 
         def pair(known: Val, offset: Val, level: Val) -> None:
-            self.emit(key, HeldCode(asm, known, code_type(width(kind.key))), 0, level)
+            self.emit(key, held_code(asm, known, code_type(width(kind.key))), 0, level)
             self.emit(value, code, asm.add(at, offset), level)
 
         if not count:
@@ -208,7 +191,7 @@ class ColumnEmitter:
 
     def _slots(self, shape: Shape, kind: Set | Seq | Bag, code: Packed, at: Val, repetition: Val) -> None:
         asm, (item,), size = self.asm, shape.parts, width(kind.item)
-        length = code.bits(at, length_bits(kind))
+        length = code(at, length_bits(kind))
         last = asm.add(at, length_bits(kind) + (slots_of(kind) - 1) * size)
 
         def visit(index: ir.Value) -> None:
@@ -222,7 +205,7 @@ class ColumnEmitter:
     def _dense(self, shape: Shape, kind: Set, code: Packed, at: Val, repetition: Val) -> None:
         asm, (item,) = self.asm, shape.parts
         if set_size(kind) <= 8 and is_scalar(kind.item) and not item.parts:
-            self._few(shape, kind, code.bits(at, set_size(kind)), repetition)
+            self._few(shape, kind, code(at, set_size(kind)), repetition)
             return
         codes = [encode(kind.item, value) for value in sorted(universe(kind.item))]
         level, rest = asm.cell(I64, repetition), asm.cell(I64)
@@ -237,12 +220,12 @@ class ColumnEmitter:
                 known = asm.add(first, known)
             now = asm.b.load(level)
             asm.b.store(asm.val(shape.repetition + 1), level)
-            self.emit(item, HeldCode(asm, known, code_type(width(kind.item))), 0, now)
+            self.emit(item, held_code(asm, known, code_type(width(kind.item))), 0, now)
             asm.b.store(asm.band(bits, asm.sub(bits, 1)), rest)
 
         some: Val = 0
         for first in range(0, set_size(kind), WORD):
-            bits = code.bits(asm.add(at, first), min(WORD, set_size(kind) - first))
+            bits = code(asm.add(at, first), min(WORD, set_size(kind) - first))
             some = asm.bor(some, bits)
             asm.b.store(asm.val(bits), rest)
             asm.while_(lambda: asm.cmp("!=", asm.b.load(rest), 0), partial(visit, first))

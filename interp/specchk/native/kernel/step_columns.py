@@ -8,8 +8,6 @@ A label (`edge_kernel`) is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from specchk.codegen import ir
@@ -59,7 +57,7 @@ def step_shapes(program: Program) -> StepShapes:
     texts: dict[str, int] = {}
     known: dict[Type, tuple[int, ...]] = {}
     numbers = []
-    for kind in _parameters(program):
+    for kind in (param.type for action in program.actions for param in action.params):
         if kind not in known:
             shown = [show(value, kind) for value in positions(kind)]
             known[kind] = tuple([texts.setdefault(text, len(texts)) for text in shown])
@@ -71,12 +69,6 @@ def step_shapes(program: Program) -> StepShapes:
     if program.constraints:
         columns.append(shapes.add(_NAME))
     return StepShapes(shapes, tuple(columns), tuple(texts), tuple(numbers))
-
-
-def _parameters(program: Program) -> Iterator[Type]:
-    for action in program.actions:
-        for param in action.params:
-            yield param.type
 
 
 def emit_step_columns(module: ir.IRModule, program: Program) -> None:

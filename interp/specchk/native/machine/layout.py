@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property, lru_cache, partial
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from operator import or_
 from typing import Any
 
@@ -153,6 +153,21 @@ def length_bits(kind: Set | Seq | Bag) -> int:
     return bits_for(slots_of(kind) + 1)
 
 
+def parts_of(kind: Type) -> list[tuple[int, Type]]:
+    """The offsets and types of the codes inside a code, in the order of the values; of slots, all of them."""
+    match kind:
+        case Option():
+            return [(0, kind.item)]
+        case Record():
+            return [(field_offset(kind, i), item) for i, (_, item) in enumerate(kind.fields)]
+        case Map():
+            return [(at * width(kind.value), kind.value) for at in reversed(range(key_count(kind)))]
+        case Set() | Seq() | Bag():
+            size, below = width(kind.item), length_bits(kind)
+            return [(below + at * size, kind.item) for at in reversed(range(slots_of(kind)))]
+    return []
+
+
 def encode(kind: Type, value: Any) -> int:
     """The code of a value."""
     match kind:
@@ -165,15 +180,11 @@ def encode(kind: Type, value: Any) -> int:
                 return 0
             item = encode(kind.item, value[0])
             return 1 + item if is_scalar(kind) else 1 << width(kind.item) | item
-        case Record():
-            return _joined(
-                [(encode(item, v), width(item)) for (_, item), v in zip(kind.fields, value, strict=True)]
-            )
+        case Record() | Map():
+            return _joined(kind, value)
         case Union():
             tag, record = value
             return int(tag) << payload_width(kind) | encode(kind.variants[tag][1], record)
-        case Map():
-            return _joined([(encode(kind.value, v), width(kind.value)) for v in value])
         case Set() if not is_sparse(kind):
             table = positions(kind.item)
             ranks: list[int] = [table[item] for item in value]
@@ -184,15 +195,12 @@ def encode(kind: Type, value: Any) -> int:
             # Empty slots are 0 and the length is lowest, so that codes of sequences have the order of the
             # sequences: the first difference decides, and of a sequence and its beginning the shorter one
             # is less.
-            slots = [encode(kind.item, item) for item in value] + [0] * (slots_of(kind) - len(value))
-            return _joined([*((s, width(kind.item)) for s in slots), (len(value), length_bits(kind))])
+            return _joined(kind, value) | len(value)
 
 
-def _joined(parts: list[tuple[int, int]]) -> int:
-    code = 0
-    for part, size in parts:
-        code = code << size | part
-    return code
+def _joined(kind: Type, values: Iterable[Any]) -> int:
+    """The codes of the first parts, side by side."""
+    return sum(encode(part, value) << at for (at, part), value in zip(parts_of(kind), values, strict=False))
 
 
 def decode(kind: Type, code: int) -> Any:
@@ -208,23 +216,19 @@ def decode(kind: Type, code: int) -> Any:
             if code == 0:
                 return ()
             return (decode(kind.item, code - 1 if is_scalar(kind) else code & mask(width(kind.item))),)
-        case Record():
-            parts = [(field_offset(kind, i), item) for i, (_, item) in enumerate(kind.fields)]
-            return tuple([decode(item, code >> at & mask(width(item))) for at, item in parts])
+        case Record() | Map():
+            return _taken_apart(parts_of(kind), code)
         case Union():
             tag, rest = code >> payload_width(kind), code & mask(payload_width(kind))
             return (tag, decode(kind.variants[tag][1], rest))
-        case Map():
-            size, keys = width(kind.value), key_count(kind)
-            return tuple(
-                [decode(kind.value, code >> (keys - 1 - k) * size & mask(size)) for k in range(keys)]
-            )
         case Set() if not is_sparse(kind):
             return tuple([item for rank, item in enumerate(sorted(universe(kind.item))) if code >> rank & 1])
         case Set() | Seq() | Bag():
-            size, below, limit = width(kind.item), length_bits(kind), slots_of(kind)
-            shifts = [below + (limit - 1 - i) * size for i in range(code & mask(below))]
-            return tuple([decode(kind.item, code >> at & mask(size)) for at in shifts])
+            return _taken_apart(parts_of(kind)[: code & mask(length_bits(kind))], code)
+
+
+def _taken_apart(parts: list[tuple[int, Type]], code: int) -> tuple[Any, ...]:
+    return tuple([decode(part, code >> at & mask(width(part))) for at, part in parts])
 
 
 def mask(size: int) -> int:
@@ -293,7 +297,7 @@ def layout_of(program: Program) -> StateLayout:
         raise Unsupported(f"a state needs {words} words of 64 bits")
     # A straddling variable costs two shifts at each access, one word more costs memory for all states:
     # words first.
-    offsets = _fitted(sizes, words) or _in_a_row(sizes)
+    offsets = _fitted(sizes, words) or list(accumulate(sizes, initial=0))
     places = [
         BitRange(v.name, v.type, offsets[slot], sizes[slot]) for slot, v in enumerate(program.variables)
     ]
@@ -317,10 +321,6 @@ def _check_expressions(program: Program) -> None:
     for number in chain.from_iterable(map(numbers, kinds)):
         if number.low <= -most or number.high >= most:
             raise Unsupported(f"numbers of more than {MAX_NUMBER_BITS} bits")
-
-
-def _in_a_row(sizes: list[int]) -> list[int]:
-    return [sum(sizes[:index]) for index in range(len(sizes))]
 
 
 def _fitted(sizes: list[int], words: int) -> list[int] | None:

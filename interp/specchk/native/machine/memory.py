@@ -28,21 +28,13 @@ _FEW_WORDS = 2048  # cheaper to write than to map
 @cache  # loading a library makes a class of functions, and a Spark task has hundreds of regions
 def _library() -> ctypes.CDLL:
     library = ctypes.CDLL(None, use_errno=True)
+    address, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    library.mmap.argtypes = [address, size, number, number, number, ctypes.c_long]
+    library.munmap.argtypes = [address, size]
+    library.mremap.argtypes = [address, size, size, number]
+    library.madvise.argtypes = library.mprotect.argtypes = [address, size, number]
     # Without a type ctypes takes 32 bits of the address.
-    library.mmap.restype = ctypes.c_void_p
-    library.mmap.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_size_t,
-        ctypes.c_int,
-        ctypes.c_int,
-        ctypes.c_int,
-        ctypes.c_long,
-    ]
-    library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-    library.mremap.restype = ctypes.c_void_p
-    library.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
-    library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    library.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    library.mmap.restype = library.mremap.restype = address
     return library
 
 

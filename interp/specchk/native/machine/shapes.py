@@ -202,9 +202,7 @@ class TableShape(Struct):
         return self._with(kind, at, self._pair(kind.key, kind.value, item))
 
     def _list(self, kind: Set | Seq | Bag, at: _Depth) -> Shape:
-        is_dense = isinstance(kind, Set) and not is_sparse(kind)
-        assert not isinstance(kind, Set) or kind  # mypy
-        most = set_size(kind) if is_dense and isinstance(kind, Set) else slots_of(kind)
+        most = set_size(kind) if isinstance(kind, Set) and not is_sparse(kind) else slots_of(kind)
         item = self._varied(self._items(at, most))
         if isinstance(kind, Set) and kind.keyed:
             return self._with(kind, at, [self._with(kind.item, item, self._pair(*kind.pair, item))])

@@ -31,21 +31,10 @@ from specchk.ir.types import (
     components,
 )
 from specchk.meaning.values import universe
+from specchk.native.machine import layout
 from specchk.native.machine.asm import I1, I64, Asm, Val, code_type
-from specchk.native.machine.layout import (  # fmt: skip
-    encode,
-    field_offset,
-    is_scalar,
-    is_sparse,
-    key_count,
-    length_bits,
-    mask,
-    payload_width,
-    set_size,
-    slots_of,
-    width,
-)
-from specchk.search.engine import Unsupported  # fmt: skip
+from specchk.native.machine.layout import mask, width
+from specchk.search.engine import Unsupported
 
 # As many as a state has at most (`MAX_WORDS`): a larger value could not be stored.
 MAX_BITS = 4096
@@ -68,7 +57,7 @@ def constant(kind: Type, value: object) -> int:
     if isinstance(kind, Bool | Enum | Sort | Int):
         assert isinstance(value, int)
         return value
-    return encode(kind, value)
+    return layout.encode(kind, value)
 
 
 @lru_cache(maxsize=256)
@@ -110,13 +99,15 @@ class Codes:
 
     def field(self, kind: Record, record: Val, index: int) -> Val:
         """A field of a record."""
-        return self.part(kind.fields[index][1], record, field_offset(kind, index))
+        return self.part(kind.fields[index][1], record, layout.field_offset(kind, index))
 
     def record(self, kind: Record, values: list[Val]) -> Val:
         """A record with these held values, one for each field."""
         out: Val = 0
         for index, ((_, item), value) in enumerate(zip(kind.fields, values, strict=True)):
-            out = self.asm.bor(out, self.placed(item, value, field_offset(kind, index), register(kind)))
+            out = self.asm.bor(
+                out, self.placed(item, value, layout.field_offset(kind, index), register(kind))
+            )
         return out
 
     def map(self, kind: Map, values: Iterable[Val]) -> Val:
@@ -131,26 +122,26 @@ class Codes:
         """Whether an option is some."""
         # A scalar option has `none` as its least code, so that codes have the order of values; a larger one
         # has a bit of its own above the item.
-        if is_scalar(kind):
+        if layout.is_scalar(kind):
             return self.asm.cmp("!=", option, 0)
         return self.asm.cmp("!=", self.asm.bits(option, width(kind.item), 1), 0)
 
     def unwrapped(self, kind: Option, option: Val) -> Val:
         """The item of an option known to be some."""
-        if is_scalar(kind):
+        if layout.is_scalar(kind):
             return self.held(kind.item, self.asm.sub(option, 1))
         return self.part(kind.item, option, 0)
 
     def some(self, kind: Option, item: Val) -> Val:
         """An option that holds an item."""
         code = self.asm.resize(self.code(kind.item, item), register(kind))
-        if is_scalar(kind):
+        if layout.is_scalar(kind):
             return self.asm.add(code, 1)
         return self.asm.bor(code, 1 << width(kind.item))
 
     def tag(self, kind: Union, union: Val) -> Val:
         """The variant's position, 64 bits wide."""
-        return self.asm.bits(union, payload_width(kind), width(kind) - payload_width(kind))
+        return self.asm.bits(union, layout.payload_width(kind), width(kind) - layout.payload_width(kind))
 
     def moved(self, items: Val, moves: Iterable[tuple[int, int]], kind: Set) -> Val:
         """The items of a bit set as a set of another type; `moves` has pairs of old and new positions."""
@@ -177,16 +168,16 @@ class Codes:
 
     def variant(self, kind: Union, tag: int, record: Val) -> Val:
         """A union of a variant and its record."""
-        return self.asm.bor(self.asm.resize(record, register(kind)), tag << payload_width(kind))
+        return self.asm.bor(self.asm.resize(record, register(kind)), tag << layout.payload_width(kind))
 
     def length(self, kind: Seq | Bag, items: Val) -> Val:
         """The number of items."""
-        return self.asm.bits(items, 0, length_bits(kind))
+        return self.asm.bits(items, 0, layout.length_bits(kind))
 
     def slot_offset(self, kind: Seq | Bag, index: Val) -> Val:
         """The offset of a slot's code."""
         size = width(kind.item)
-        return self.asm.sub(length_bits(kind) + (kind.limit - 1) * size, self.asm.mul(index, size))
+        return self.asm.sub(layout.length_bits(kind) + (kind.limit - 1) * size, self.asm.mul(index, size))
 
     def slot(self, kind: Seq | Bag, items: Val, index: Val) -> Val:
         """The held value in a slot (arbitrary beyond the length)."""
@@ -195,29 +186,19 @@ class Codes:
     def key_offset(self, kind: Map, position: Val) -> Val:
         """The offset of the value at a key's position."""
         size = width(kind.value)
-        return self.asm.sub((key_count(kind) - 1) * size, self.asm.mul(position, size))
+        return self.asm.sub((layout.key_count(kind) - 1) * size, self.asm.mul(position, size))
 
     def rank(self, kind: Type, value: Val) -> Val:
         """A held value's position among the values of its type."""
         asm = self.asm
-        if is_scalar(kind):
+        if layout.is_scalar(kind):
             return asm.resize(self.code(kind, value), I64)
         match kind:
             case Option():
                 inner = asm.add(1, self.rank(kind.item, self.unwrapped(kind, value)))
                 return asm.select(self.is_some(kind, value), inner, 0)
-            case Record():
-                return self._radix(
-                    [(self.field(kind, value, i), item) for i, (_, item) in enumerate(kind.fields)]
-                )
-            case Map():
-                count = key_count(kind)
-                return self._radix(
-                    [
-                        (self.part(kind.value, value, self.key_offset(kind, k)), kind.value)
-                        for k in range(count)
-                    ]
-                )
+            case Record() | Map():
+                return self._radix([(self.part(part, value, at), part) for at, part in layout.parts_of(kind)])
             case Union():
                 return self._union_rank(kind, value)
             case Set():
@@ -248,7 +229,7 @@ class Codes:
 
         Each item adds 1, each value left out below the greatest item all subsets that start with it.
         """
-        size = set_size(kind)
+        size = layout.set_size(kind)
         if isinstance(value, int):  # as below; a list of all subsets may be far too long
             omitted = [rank for rank in range(value.bit_length()) if not value >> rank & 1]
             return value.bit_count() + sum(1 << size - 1 - rank for rank in omitted)
@@ -307,17 +288,18 @@ class Codes:
         """A number of the code's width that is ordered like the values (sets become ranks)."""
         if not has_set(kind):
             return code
-        if isinstance(kind, Set) and not is_sparse(kind):
+        if isinstance(kind, Set) and not layout.is_sparse(kind):
             return self.rank(kind, code)
         if isinstance(kind, Union):
             return self._ordered_union(kind, code)
         out: Val = 0
-        for offset, part in _parts(kind):
+        parts = layout.parts_of(kind)
+        for offset, part in reversed(parts) if isinstance(kind, Set | Seq | Bag) else parts:
             inner = self.ordered(part, self.asm.bits(code, offset, width(part)))
             out = self.asm.bor(
                 out, self.asm.shl(self.asm.resize(inner, register(kind)), offset, register(kind))
             )
-        covered = sum(mask(width(part)) << offset for offset, part in _parts(kind))
+        covered = sum(mask(width(part)) << offset for offset, part in parts)
         return self.asm.bor(out, self.asm.band(code, mask(width(kind)) & ~covered))
 
     def _ordered_union(self, kind: Union, code: Val) -> Val:
@@ -337,7 +319,7 @@ class Codes:
         """The held value at a position among the values of a type."""
         if isinstance(rank, int):
             return constant(kind, sorted(universe(kind))[rank])
-        if is_scalar(kind):
+        if layout.is_scalar(kind):
             return self.held(kind, rank)
         # A table, since ranks are undone only if a type is small enough to be listed.
         return self._entry("values", register(kind), constants(kind), rank)
@@ -346,20 +328,4 @@ class Codes:
 @lru_cache(maxsize=4096)
 def has_set(kind: Type) -> bool:
     """Whether values contain bit sets, whose codes are not ordered like the values."""
-    return any(isinstance(part, Set) and not is_sparse(part) for part in components(kind))
-
-
-def _parts(kind: Type) -> list[tuple[int, Type]]:
-    """The offsets and types of the codes inside a code."""
-    match kind:
-        case Option():
-            return [(0, kind.item)]
-        case Record():
-            return [(field_offset(kind, i), item) for i, (_, item) in enumerate(kind.fields)]
-        case Map():
-            size, count = width(kind.value), key_count(kind)
-            return [((count - 1 - k) * size, kind.value) for k in range(count)]
-        case Set() | Seq() | Bag():
-            size, below = width(kind.item), length_bits(kind)
-            return [(below + i * size, kind.item) for i in range(slots_of(kind))]
-    return []
+    return any(isinstance(part, Set) and not layout.is_sparse(part) for part in components(kind))

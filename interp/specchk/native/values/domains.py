@@ -222,10 +222,10 @@ class Domains:
         """The lowest `size` bits, at least one."""
         return self.asm.shr(mask(shape.width), self.asm.sub(shape.width, size), shape)
 
-    def count(self, kind: Bag, bag: Val, item: Val) -> Val:
-        """The number of occurrences of an item in a bag."""
+    def count(self, kind: Bag | Seq, items: Val, item: Val) -> Val:
+        """The number of occurrences of an item in a sequence or bag."""
         code = self.codes.code(kind.item, item)
-        return self._count(kind, bag, lambda other: self.asm.cmp("==", other, code))
+        return self._count(kind, items, lambda other: self.asm.cmp("==", other, code))
 
     def _count(self, kind: Bag | Seq, items: Val, test: Callable[[Val], Val]) -> Val:
         size = self.codes.length(kind, items)
@@ -238,9 +238,7 @@ class Domains:
 
     def contains(self, kind: Bag | Seq, items: Val, item: Val) -> Val:
         """Whether an item is in a sequence or bag."""
-        code = self.codes.code(kind.item, item)
-        times = self._count(kind, items, lambda other: self.asm.cmp("==", other, code))
-        return self.asm.cmp("!=", times, 0)
+        return self.asm.cmp("!=", self.count(kind, items, item), 0)
 
     def mask_of(self, kind: Bag | Seq, items: Val, wanted: Set) -> Val:
         """The set of the items of a sequence or bag."""

@@ -10,6 +10,7 @@ counts are equal, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import assert_never
 
 from specchk.codegen import ir
@@ -153,15 +154,10 @@ class ExpressionEmitter:
 
     def _if(self, expr: nodes.If) -> Val:
         condition, kind = self.value(expr.condition), register(expr.type)
+        then, orelse = (partial(self.of_type, branch, expr.type) for branch in (expr.then, expr.orelse))
         if not isinstance(condition, int) and self.light(expr.then) and self.light(expr.orelse):
-            then, orelse = self.of_type(expr.then, expr.type), self.of_type(expr.orelse, expr.type)
-            return self.asm.select(condition, then, orelse, kind)
-        return self.asm.pick(
-            kind,
-            condition,
-            lambda: self.of_type(expr.then, expr.type),
-            lambda: self.of_type(expr.orelse, expr.type),
-        )
+            return self.asm.select(condition, then(), orelse(), kind)
+        return self.asm.pick(kind, condition, then, orelse)
 
     def _case(self, expr: nodes.Case) -> Val:
         kind, value = expr.scrutinee.type, self.value(expr.scrutinee)
@@ -171,10 +167,7 @@ class ExpressionEmitter:
         else:
             assert isinstance(kind, Union)
             tag = self.codes.tag(kind, value)
-        arms: list[tuple[int, Callable[[], Val]]] = []
-        for index, local, body in expr.arms:
-            arms.append((index, lambda i=index, x=local, b=body: self._arm(expr, kind, value, i, x, b)))  # type: ignore[misc]
-        return self._arms(expr, tag, arms)
+        return self._arms(expr, tag, [(arm[0], partial(self._arm, expr, value, *arm)) for arm in expr.arms])
 
     def _arms(self, expr: nodes.Case, tag: Val, arms: list[tuple[int, Callable[[], Val]]]) -> Val:
         if not arms:
@@ -188,9 +181,10 @@ class ExpressionEmitter:
         return self.asm.pick(register(expr.type), here, arm, lambda: self._arms(expr, tag, rest))
 
     def _arm(
-        self, expr: nodes.Case, kind: Type, value: Val, tag: int, local: nodes.Local | None, body: nodes.Expr
+        self, expr: nodes.Case, value: Val, tag: int, local: nodes.Local | None, body: nodes.Expr
     ) -> Val:
         if local is not None:
+            kind = expr.scrutinee.type
             if isinstance(kind, Option):
                 self.bind(local, self.codes.unwrapped(kind, value), kind.item)
             else:
@@ -302,11 +296,11 @@ class ExpressionEmitter:
             return None
         if expr.condition is not None and not self.light(expr.condition):
             return None
-        (local, domain), out = expr.binders[0], 0
+        ((local, domain),) = expr.binders
         members = self.domains.members(domain)
         if members is None:
             return None
-        result: Val = out
+        result: Val = 0
         for present, item in members:
             self.bind(local, item, item_kind(domain))
             wanted = present if expr.condition is None else self.asm.both(present, self.value(expr.condition))

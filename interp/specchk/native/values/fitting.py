@@ -13,18 +13,9 @@ from specchk.codegen import ir
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, fits
 from specchk.meaning.evaluate import misfit
 from specchk.meaning.values import positions, universe
+from specchk.native.machine import layout
 from specchk.native.machine.asm import I64, Asm, Val
-from specchk.native.machine.layout import (
-    is_scalar,
-    is_sparse,
-    key_count,
-    length_bits,
-    mask,
-    payload_width,
-    set_size,
-    slots_of,
-    width,
-)
+from specchk.native.machine.layout import mask, width
 from specchk.native.values.codes import Codes, register
 from specchk.native.values.sparse import ItemsListing, Sparse
 
@@ -38,24 +29,24 @@ def same_code(a: Type, b: Type) -> bool:
         case Int(), Int():
             return True
         case Option(), Option():
-            return is_scalar(a) == is_scalar(b) and (same_bits(a.item, b.item))
-        case Set(), Set() if is_sparse(a) or is_sparse(b):
-            return is_sparse(a) and is_sparse(b) and slots_of(a) == slots_of(b) and same_bits(a.item, b.item)
+            return layout.is_scalar(a) == layout.is_scalar(b) and same_bits(a.item, b.item)
+        case Set(), Set() if layout.is_sparse(a) is not layout.is_sparse(b):
+            return False
+        case Set(), Set() if layout.is_sparse(a):
+            return layout.slots_of(a) == layout.slots_of(b) and same_bits(a.item, b.item)
         case Set(), Set():
             # The bits of a set are by rank, and ranks of composite items depend on every interval in them. If
             # items have as many bits, as in 0..128 and 0..255, sets may still differ in words.
             same = same_bits(a.item, b.item) and (a.item == b.item or _same_ranks(a.item, b.item))
             return same and register(a) == register(b)
-        case Seq(), Seq():
-            return a.limit == b.limit and same_bits(a.item, b.item)
-        case Bag(), Bag():
-            return a.limit == b.limit and same_bits(a.item, b.item)
+        case Seq() | Bag(), Seq() | Bag():
+            return type(a) is type(b) and a.limit == b.limit and same_bits(a.item, b.item)
         case Map(), Map():
             return same_bits(a.value, b.value)
         case Record(), Record():
             return all(same_bits(x, y) for (_, x), (_, y) in zip(a.fields, b.fields, strict=True))
         case Union(), Union():
-            return payload_width(a) == payload_width(b) and all(
+            return layout.payload_width(a) == layout.payload_width(b) and all(
                 same_code(x, y) for (_, x), (_, y) in zip(a.variants, b.variants, strict=True)
             )
     return a == b
@@ -96,13 +87,13 @@ class Fitting(Codes):
                 some = self.asm.band(self.some(wanted, item), mask(width(wanted)))
                 return self.asm.select(self.is_some(given, value), some, 0, register(wanted))
             case Record(), Record():
-                pairs = [(self.field(given, value, i), a, b) for i, ((_, a), (_, b)) in enumerate(
-                    zip(given.fields, wanted.fields, strict=True))]  # fmt: skip
-                return self.record(wanted, [self._cut(self.convert(v, a, b), b) for v, a, b in pairs])
+                parts = list(self._inner(value, given, wanted))
+                return self.record(wanted, [self._cut(self.convert(v, a, b), b) for v, a, b, _ in parts])
             case Union(), Union():
                 return self._convert_union(value, given, wanted)
             case Map(), Map():
-                return self._convert_map(value, given, wanted)
+                items = self._inner(value, given, wanted)
+                return self.map(wanted, (self._cut(self.convert(v, a, b), b) for v, a, b, _ in items))
             case Set(), Set():
                 return self._convert_set(value, given, wanted)
             case Seq() | Bag(), Seq() | Bag():
@@ -116,8 +107,8 @@ class Fitting(Codes):
         return value
 
     def _convert_union(self, value: Val, given: Union, wanted: Union) -> Val:
-        tag, out = self.tag(given, value), 0
-        result: Val = out
+        tag = self.tag(given, value)
+        result: Val = 0
         pairs = zip(given.variants, wanted.variants, strict=True)
         for index, ((_, a), (_, b)) in enumerate(pairs):
             record = self.convert(self.payload(given, value, index), a, b)
@@ -125,23 +116,15 @@ class Fitting(Codes):
             result = self.asm.select(self.asm.cmp("==", tag, index), made, result, register(wanted))
         return result
 
-    def _convert_map(self, value: Val, given: Map, wanted: Map) -> Val:
-        items = (
-            self.part(given.value, value, self.key_offset(given, position))
-            for position in range(key_count(given))
-        )
-        converted = (self.convert(item, given.value, wanted.value) for item in items)
-        return self.map(wanted, (self._cut(item, wanted.value) for item in converted))
-
     def _convert_set(self, value: Val, given: Set, wanted: Set) -> Val:
         a, b = given.item, wanted.item
-        if is_sparse(given) or is_sparse(wanted):
+        if layout.is_sparse(given) or layout.is_sparse(wanted):
             return self._convert_each(value, given, wanted)
         if isinstance(a, Int) and isinstance(b, Int):
             kind = max(register(given), register(wanted), key=lambda t: t.width)
             wide, by = self.asm.resize(value, kind), a.low - b.low
             moved = self.asm.shl(wide, by, kind) if by >= 0 else self.asm.shr(wide, -by)
-            return self.asm.band(self.asm.resize(moved, register(wanted)), mask(set_size(wanted)))
+            return self.asm.band(self.asm.resize(moved, register(wanted)), mask(layout.set_size(wanted)))
         new = positions(b)
         moves = [(old, new[item]) for old, item in enumerate(sorted(universe(a))) if item in new]
         return self.moved(value, moves, wanted)
@@ -149,7 +132,7 @@ class Fitting(Codes):
     def _convert_each(self, value: Val, given: Set, wanted: Set) -> Val:
         """Convert item by item, between sets of which at least one is sparse."""
         asm, shape = self.asm, register(wanted)
-        listing = ItemsListing(self.sparse, wanted) if is_sparse(wanted) else None
+        listing = ItemsListing(self.sparse, wanted) if layout.is_sparse(wanted) else None
         bits = None if listing is not None else asm.cell(shape)
 
         def put(item: Val) -> None:
@@ -172,7 +155,7 @@ class Fitting(Codes):
     def each_item(self, kind: Set, items: Val, body: Callable[[Val], None]) -> None:
         """Run a body for each item of a set in held form, ascending; the body may jump out."""
         asm, shape = self.asm, register(kind)
-        if is_sparse(kind):
+        if layout.is_sparse(kind):
             self.sparse.each(kind, items, lambda code: body(self.held(kind.item, code)))
             return
         rest = asm.cell(shape, items)
@@ -183,13 +166,13 @@ class Fitting(Codes):
             asm.b.store(asm.b.and_(bits, asm.b.sub(bits, asm.val(1, shape))), rest)
             body(self.nth(kind.item, rank))
 
-        if set_size(kind):
+        if layout.set_size(kind):
             asm.while_(lambda: asm.cmp("!=", asm.b.load(rest), 0), visit)
 
     def _convert_items(self, value: Val, given: Seq | Bag, wanted: Seq | Bag) -> Val:
         size = self.length(given, value)
         limit = min(given.limit, wanted.limit)
-        out = self.asm.band(self.asm.resize(size, register(wanted)), mask(length_bits(wanted)))
+        out = self.asm.band(self.asm.resize(size, register(wanted)), mask(layout.length_bits(wanted)))
         if same_bits(given.item, wanted.item):
             # The first slots are the highest, so the slots that both types have are moved as one block.
             top = self.asm.shr(value, self.slot_offset(given, limit - 1)) if limit else 0
@@ -248,7 +231,7 @@ class Fitting(Codes):
                     add(asm.cmp("<", value, wanted.low), horizon=False)
                 if given.high > wanted.high:
                     add(asm.cmp("<", wanted.high, value), horizon=wanted.horizon)
-            case Set(), Set() if is_sparse(given):
+            case Set(), Set() if layout.is_sparse(given):
                 self._misfit_items(value, given, wanted, add)
             case Set(), Set():
                 misfit_of = misfit(wanted.item)
@@ -293,9 +276,8 @@ class Fitting(Codes):
                     here = self.asm.cmp("==", self.tag(given, value), index)
                     yield self.payload(given, value, index), c, d, here
             case Map(), Map():
-                for position in range(key_count(given)):
-                    item = self.part(given.value, value, self.key_offset(given, position))
-                    yield item, given.value, wanted.value, True
+                for at, _ in layout.parts_of(given):
+                    yield self.part(given.value, value, at), given.value, wanted.value, True
             case Seq() | Bag(), Seq() | Bag():
                 size = self.length(given, value)
                 for index in range(given.limit):

@@ -12,7 +12,7 @@ from specchk.ir.nodes import Apply, Expr
 from specchk.ir.ops import Op
 from specchk.ir.types import Bool, Enum, Map, Option, Record, Sort, Type, Union, hull, of_shape
 from specchk.native.machine.asm import I64, Val
-from specchk.native.machine.layout import width
+from specchk.native.machine.layout import field_offset, width
 from specchk.native.values.codes import register
 from specchk.native.values.rules import Emitter, Rule, args_of
 from specchk.native.values.sequence_rules import SEQUENCE_RULES
@@ -24,10 +24,6 @@ def _equal(e: Emitter, expr: Apply) -> Val:
     # A value has other bits in a type with other bounds, so both sides are converted to one type first.
     common = hull(a.type, b.type)
     return e.asm.cmp("==", e.of_type(a, common), e.of_type(b, common))
-
-
-def _unequal(e: Emitter, expr: Apply) -> Val:
-    return e.asm.negate(_equal(e, expr))
 
 
 def _compare(op: str) -> Rule:
@@ -81,9 +77,7 @@ def _with_field(e: Emitter, expr: Apply) -> Val:
     kind, (base, value) = of_shape(expr.type, Record), expr.args
     old, item = e.of_type(base, kind), kind.fields[expr.data][1]
     code = e.codes.code(item, e.of_type(value, item))
-    # The first field is the highest, so that codes of records have the order of their values.
-    offset = sum(width(part) for _, part in kind.fields[expr.data + 1 :])
-    return e.asm.with_bits(old, offset, width(item), code, register(kind))
+    return e.asm.with_bits(old, field_offset(kind, expr.data), width(item), code, register(kind))
 
 
 def _variant(e: Emitter, expr: Apply) -> Val:
@@ -148,14 +142,11 @@ def _map_set(e: Emitter, expr: Apply) -> Val:
     return e.asm.with_bits(old, e.codes.key_offset(kind, at), width(kind.value), code, register(kind))
 
 
-def _negative(e: Emitter, expr: Apply) -> Val:
-    return e.asm.sub(0, e.value(expr.args[0]))
-
-
 RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {
-        Op.EQ: _equal, Op.NE: _unequal, Op.LT: _compare("<"), Op.LE: _compare("<="),
-        Op.NOT: lambda e, x: e.asm.negate(e.value(x.args[0])), Op.NEG: _negative,
+        Op.EQ: _equal, Op.NE: lambda e, x: e.asm.negate(_equal(e, x)),
+        Op.LT: _compare("<"), Op.LE: _compare("<="), Op.NOT: lambda e, x: e.asm.negate(e.value(x.args[0])),
+        Op.NEG: lambda e, x: e.asm.sub(0, e.value(x.args[0])),
         Op.ADD: _arithmetic("add"), Op.SUB: _arithmetic("sub"), Op.MUL: _arithmetic("mul"),
         Op.DIV: lambda e, x: _floor(e, x, modulo=False), Op.MOD: lambda e, x: _floor(e, x, modulo=True),
         Op.MIN: _arithmetic("min"), Op.MAX: _arithmetic("max"), Op.DECREASED: _decreased,

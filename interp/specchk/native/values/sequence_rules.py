@@ -5,10 +5,9 @@ Slots beyond the length are 0 in every code, so cutting, shifting and joining ke
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import MappingProxyType
 
-from specchk.ir.nodes import Apply, Expr
+from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
 from specchk.ir.types import Bag, Seq, Set, hull, of_shape
 from specchk.native.machine.asm import Val
@@ -141,19 +140,15 @@ def _concat(e: Emitter, expr: Apply) -> Val:
 def _contains(e: Emitter, expr: Apply) -> Val:
     (item, items), kind = expr.args, expr.args[1].type
     assert isinstance(kind, Seq | Bag)
-    return _searched(e, item, items, kind, e.domains.contains)
+    common = type(kind)(hull(kind.item, item.type), kind.limit)
+    wanted = e.of_type(item, common.item)
+    return e.domains.contains(common, e.of_type(items, common), wanted)
 
 
 def _bag_count(e: Emitter, expr: Apply) -> Val:
     (items, item), kind = expr.args, of_shape(expr.args[0].type, Bag)
     common = Bag(hull(kind.item, item.type), kind.limit)
     return e.domains.count(common, e.of_type(items, common), e.of_type(item, common.item))
-
-
-def _searched(e: Emitter, item: Expr, items: Expr, kind: Seq | Bag, test: Callable[..., Val]) -> Val:
-    common = type(kind)(hull(kind.item, item.type), kind.limit)
-    wanted = e.of_type(item, common.item)
-    return test(common, e.of_type(items, common), wanted)
 
 
 def _items(e: Emitter, expr: Apply) -> Val:

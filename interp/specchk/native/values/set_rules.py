@@ -138,10 +138,6 @@ def _set_sum(e: Emitter, expr: Apply) -> Val:
     return total
 
 
-def _same_width_not(e: Emitter, a: Val, b: Val, full: int) -> Val:
-    return e.asm.band(a, e.asm.xor(b, full))
-
-
 def _subject(expr: Apply) -> Type:
     """The set on which an operator works: its result, its arguments' common type, or its argument."""
     if expr.op in (Op.SET, Op.RANGE):
@@ -166,7 +162,8 @@ _DENSE: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.SET: _set, Op.RANGE: _range, Op.IN_SET: _in_set, Op.SUBSET: _subset,
         Op.UNION: _set_algebra(lambda e, a, b, _: e.asm.bor(a, b)),
         Op.INTERSECT: _set_algebra(lambda e, a, b, _: e.asm.band(a, b)),
-        Op.DIFFERENCE: _set_algebra(_same_width_not), Op.CARD: _card, Op.SUBSETS: _subsets,
+        Op.DIFFERENCE: _set_algebra(lambda e, a, b, full: e.asm.band(a, e.asm.xor(b, full))),
+        Op.CARD: _card, Op.SUBSETS: _subsets,
         Op.SET_MIN: _extreme(least=True), Op.SET_MAX: _extreme(least=False), Op.SET_SUM: _set_sum,
     }
 )  # fmt: skip

@@ -76,10 +76,6 @@ def _algebra(name: str) -> Rule:
     return rule
 
 
-def _card(e: Emitter, expr: Apply) -> Val:
-    return e.codes.sparse.size(of_shape(expr.args[0].type, Set), e.value(expr.args[0]))
-
-
 def _extreme(*, least: bool) -> Rule:
     def rule(e: Emitter, expr: Apply) -> Val:
         kind, sparse = of_shape(expr.args[0].type, Set), e.codes.sparse
@@ -104,7 +100,8 @@ SPARSE_RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {
         Op.SET: _set, Op.RANGE: _range,
         Op.UNION: _algebra("united"), Op.INTERSECT: _algebra("common"), Op.DIFFERENCE: _algebra("without"),
-        Op.CARD: _card, Op.SET_MIN: _extreme(least=True), Op.SET_MAX: _extreme(least=False),
+        Op.CARD: lambda e, x: e.codes.sparse.size(of_shape(x.args[0].type, Set), e.value(x.args[0])),
+        Op.SET_MIN: _extreme(least=True), Op.SET_MAX: _extreme(least=False),
         Op.SET_SUM: _set_sum,
     }
 )  # fmt: skip

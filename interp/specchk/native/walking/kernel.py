@@ -187,7 +187,7 @@ class Walk:
                             (WalkThread.IS_WALKING, 1), (WalkThread.FAILED, 0)):  # fmt: skip
             asm.store(value, self.thread, word)
         start = self._choice(asm.load(control, WalkControl.START_COUNT), 0)
-        self._move_to(self.kernel.state_at(asm, asm.pointer(control, WalkControl.STARTS), start))
+        self._copy(self.kernel.state_at(asm, asm.pointer(control, WalkControl.STARTS), start), self.here)
 
     def _choice(self, count: Val, number: Val) -> ir.Value:
         """A number below `count`, from the walk's draw with this number."""
@@ -200,9 +200,6 @@ class Walk:
 
     def _copy(self, source: ir.Value, target: ir.Value) -> None:
         self.kernel.copy_state(self.asm, self.kernel.load_state(self.asm, source), target)
-
-    def _move_to(self, state: ir.Value) -> None:
-        self._copy(state, self.here)
 
     def _arrive(self) -> None:
         """Count and check the walk's current state."""
@@ -259,7 +256,7 @@ class Walk:
         # The number of the step first: what the check notes is noted with it.
         if kernel.parts.check_step is not None:
             asm.b.call(kernel.parts.check_step, [self.here, after, thread])
-        self._move_to(after)
+        self._copy(after, self.here)
 
     def _without_steps(self, count: Val, cuts_before: ir.Value) -> None:
         asm = self.asm
