@@ -121,7 +121,11 @@ class KernelSource(Struct, frozen=True, dict=True):
 
     def code(self) -> bytes:
         """Its optimised object code, cached or newly compiled."""
-        return _cached(self.path(), lambda: optimised(self.text()))
+        code = kept.read(self.path())
+        if code is None:
+            code = optimised(self.text())
+            kept.write(self.path(), code)
+        return code
 
     def mark_long(self) -> None:
         """Make the next search optimise its code before it starts."""
@@ -245,15 +249,6 @@ def load_exchange(
     # Instructions of the driver's processor may be missing here; a signal would end the executor.
     fits = shipped.machine == machine_name()
     return _linked(shipped.code if fits else optimised(source.text()), source.entries)
-
-
-def _cached(path: Path | None, compiled: Callable[[], bytes]) -> bytes:
-    """The cached object code, or else newly compiled code, which is cached."""
-    code = kept.read(path)
-    if code is None:
-        code = compiled()
-        kept.write(path, code)
-    return code
 
 
 def _linked(code: bytes, entries: Entries, *, is_optimised: bool = True) -> Loaded:

@@ -155,7 +155,9 @@ class NativeEngine(Engine[list[Run]]):
         expected = self.source.expected_states(options.budget.max_states)
         self.store = Store(roomy, layout, kernel, options.workers or cores(), limit, expected)
         search.prepared_s = search.meter.seconds
-        self.explain = Explainer(self.program, layout, self.store, search.symmetry, options.functions)
+        self.explain = Explainer(
+            self.program, layout, self.store.predecessor, search.symmetry, options.functions
+        )
         if options.checkpoint is not None:
             self.checkpoints = Checkpoints(
                 options.checkpoint,

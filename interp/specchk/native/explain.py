@@ -9,7 +9,7 @@ with the span and the values; a path or a failure that they do not confirm is a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from specchk.ir.program import Program
 from specchk.meaning.deadlock import Ends
@@ -28,23 +28,20 @@ from specchk.search.verdict import Trace, Violation
 Levels = Sequence[Any]  # each as the engine names a level
 
 
-class Predecessors(Protocol):
-    """Access to predecessors in the levels of a search."""
-
-    def predecessor(self, target: Sequence[int], level: Any, /) -> tuple[int, ...] | None:
-        """The smallest state of a level that has the target as a successor."""
-
-
 class Explainer:
-    """Explains the findings of a search."""
+    """Explains the findings of a search.
+
+    `predecessor`: the smallest state of a level that has the target as a successor.
+    """
 
     def __init__(
-        self, program: Program, layout: StateLayout, store: Predecessors, symmetry: Symmetry | None,
+        self, program: Program, layout: StateLayout,
+        predecessor: Callable[[Sequence[int], Any], tuple[int, ...] | None], symmetry: Symmetry | None,
         functions: Functions | None = None,
     ) -> None:  # fmt: skip
         self.program = program
         self.layout = layout
-        self.store = store
+        self.predecessor = predecessor
         self.symmetry = symmetry
         functions = functions or Functions.of(program)
         self.stepper, self.properties = functions.stepper, functions.properties
@@ -80,7 +77,7 @@ class Explainer:
         # Backwards, by expanding each level again: only a search with a finding pays for a trace.
         path = [tuple(state)]
         for level in reversed(levels):
-            before = self.store.predecessor(path[-1], level)
+            before = self.predecessor(path[-1], level)
             if before is None:
                 raise ReplayFailed("a state of the trace has no predecessor")
             path.append(before)

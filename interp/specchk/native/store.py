@@ -7,7 +7,7 @@ not used of its chunk is free until it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -51,33 +51,48 @@ class NotedState(Struct, frozen=True):
     after: tuple[int, ...]
 
 
-class Worker:
-    """One worker's block, with the buffers to which it points."""
+class WorkerBlock:
+    """A worker's block, with coverage counts at its end, and the buffers to which it points."""
 
-    def __init__(self, program: Program, layout: StateLayout, room: int) -> None:
-        self.words = layout.words
-        self.records = records_of(program)
-        self.points = len(program.points)
-        # Room for the coverage twice: to take back that of one state, it is counted again.
-        self.block = Words(Thread.COUNTS + 2 * self.points)
-        # The kernel requests a pause at MAX_RUNS / 2, but ends its batch first, of at most `room` states; if
-        # every other one is outside a constraint, each of the rest is a run of its own.
-        self._runs = Words(2 * (MAX_RUNS + room))
-        self._records = Words(len(self.records) * record_words(self.words))
-        # Regions get pages when they are used: of the room for a million successors, most states use a few
-        # lines.
-        self._buffers = [Region(8 * room * self.words), Region(8 * room)]
-        for word, at in ((Thread.RUN_LIST, self._runs), (Thread.RECORDS, self._records),
-                         (Thread.PENDING, self._buffers[0]), (Thread.HASHES, self._buffers[1])):  # fmt: skip
-            self.block[word] = at.address
+    def __init__(self, points: int, size: int, buffers: Mapping[int, Words | Region]) -> None:
+        self._points = points
+        self.block = Words(size)
+        self._buffers = buffers
+        for word, buffer in buffers.items():
+            self.block[word] = buffer.address
 
-    def __getitem__(self, word: Thread) -> int:
+    def __getitem__(self, word: int) -> int:
         return self.block[word]
 
     @property
     def counts(self) -> tuple[int, ...]:
         """The coverage counts so far."""
-        return self.block.read(Thread.COUNTS, self.points)
+        return self.block.read(Thread.COUNTS, self._points)
+
+    def release(self) -> None:
+        """Free the buffers."""
+        for buffer in self._buffers.values():
+            if isinstance(buffer, Region):
+                buffer.release()
+
+
+class Worker(WorkerBlock):
+    """One worker of a search."""
+
+    def __init__(self, program: Program, layout: StateLayout, room: int) -> None:
+        self.words = layout.words
+        self.records = records_of(program)
+        # The kernel requests a pause at MAX_RUNS / 2, but ends its batch first, of at most `room` states; if
+        # every other one is outside a constraint, each of the rest is a run of its own.
+        self._runs = Words(2 * (MAX_RUNS + room))
+        self._records = Words(len(self.records) * record_words(self.words))
+        points = len(program.points)
+        # Room for the coverage twice: to take back that of one state, it is counted again.  Regions get pages
+        # when they are used: of the room for a million successors, most states use a few lines.
+        super().__init__(points, Thread.COUNTS + 2 * points, {
+            Thread.RUN_LIST: self._runs, Thread.RECORDS: self._records,
+            Thread.PENDING: Region(8 * room * self.words), Thread.HASHES: Region(8 * room),
+        })  # fmt: skip
 
     def drain(self) -> list[Run]:
         """Remove and return the completed runs of new states."""
@@ -110,11 +125,6 @@ class Worker:
             if self._records[index * size]:
                 both = self._records.read(index * size + 1, 2 * self.words)
                 yield NotedState(index, both[: self.words], both[self.words :])
-
-    def release(self) -> None:
-        """Free the buffers."""
-        for buffer in self._buffers:
-            buffer.release()
 
 
 class Store:

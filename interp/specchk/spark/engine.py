@@ -159,7 +159,9 @@ class SparkEngine(Engine[int]):
     def __post_init__(self) -> None:
         self.program, self.findings = self.search.program, self.search.findings
         self.storage = storage_at(self.place, durable=self.options.ledger is not None)
-        self.explain = Explainer(self.program, layout_of(self.program), self, self.search.symmetry)
+        self.explain = Explainer(
+            self.program, layout_of(self.program), self.predecessor, self.search.symmetry
+        )
         keep_going, renamings = self.options.keep_going, self.search.renamings
         self.identity = identity_of(
             self.program, renamings, ledger.ROOMS, keep_going=keep_going, compact=False

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import Struct, convert, to_builtins
 
@@ -80,21 +79,16 @@ def write_handed(storage: Storage, handed: Handed) -> None:
 
 def read_handed(storage: Storage, identity: Identity) -> Handed:
     """The state in which Spark took over; `Unusable` without a ledger, or with a damaged or foreign one."""
-    content = _content(storage)
-    refuse_others("the ledger", content["identity"], identity)
-    return convert(content, Handed)
-
-
-def _content(storage: Storage) -> dict[str, Any]:
     try:
         with storage.open(_NAME) as file:
-            content: dict[str, Any] = json.loads(unsealed(_SEAL, file.read()))
+            content = json.loads(unsealed(_SEAL, file.read()))
     except FileNotFoundError as error:
         raise Unusable("there is no search in the ledger") from error
     except (OSError, Damaged) as error:
         name = storage.name_of(_NAME)
         raise Unusable(f"{name} is damaged, or of another version of specchk ({error}): {_AGAIN}") from error
-    return content
+    refuse_others("the ledger", content["identity"], identity)
+    return convert(content, Handed)
 
 
 def look_through(slices: Slices, handed: Handed) -> None:

@@ -29,11 +29,12 @@ from msgspec import Struct, convert, to_builtins
 from specchk import kept
 from specchk.export.storage import Unwritable
 from specchk.forecast.intervals import free_bytes
+from specchk.native.exchange import address_of_bytes
 from specchk.native.machine.memory import naming, write_fully
 from specchk.native.visited import InMemory, VisitedSet
 from specchk.spark.parcel import Host, worker_host
 from specchk.spark.states.slices import BrokenSlice, SliceTally, SpoiledSlice, ended, read_end
-from specchk.spark.tasks import absorbed, opened, successors, tally_from
+from specchk.spark.tasks import Making, catch_up, opened, successors, tally_from
 
 SHARE = 2  # all tables have one part in this many of the free memory; larger ones are in files
 FIRST_PAUSE, LONGEST_PAUSE = 0.0002, 0.005  # seconds between two checks for a file
@@ -229,6 +230,16 @@ class Arrivals:
             # One partition has the tallies of all, or they would be counted once for each.
             if self._maker.partition == 0:
                 self.tally += sent.tally
+
+
+def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incoming: Arrivals) -> None:
+    """Write new states as a slice; `visited` has some earlier levels, and afterwards this one, too."""
+    caught_up = catch_up(host, visited, level, partition)
+    with host.worker() as worker:
+        making = Making(host, visited, worker, level, partition, caught_up)
+        for block in incoming.blocks():
+            making.take(address_of_bytes(block), len(block))
+        making.keep(incoming.tally)
 
 
 def sent_of(file: BinaryIO, source: int, level: int) -> Sent:

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from specchk.native.exchange import Buckets, address_of, address_of_bytes, smallest_predecessor
 from specchk.native.machine.frames import Thread
@@ -114,16 +114,6 @@ def absorb(parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterat
     yield from (about for about in done.values() if about is not None)
 
 
-class Incoming(Protocol):
-    """The successors sent to a partition from the slices of a level."""
-
-    size: int  # bytes of what was read so far
-    tally: SliceTally  # of the tasks that sent, when all is read
-
-    def blocks(self) -> Iterator[bytes]:
-        """All blocks; `BrokenSlice` at the end if something is missing."""
-
-
 class Making:
     """A slice being computed; `visited` has all levels before it."""
 
@@ -166,16 +156,6 @@ def making_of(host: Host, level: int, partition: int) -> Iterator[Making]:
     with closing(opened(host, level, partition)) as visited, host.worker() as worker:
         caught_up = catch_up(host, visited, level, partition)
         yield Making(host, visited, worker, level, partition, caught_up)
-
-
-def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incoming: Incoming) -> None:
-    """Write new states as a slice; `visited` has some earlier levels, and afterwards this one, too."""
-    caught_up = catch_up(host, visited, level, partition)
-    with host.worker() as worker:
-        making = Making(host, visited, worker, level, partition, caught_up)
-        for block in incoming.blocks():
-            making.take(address_of_bytes(block), len(block))
-        making.keep(incoming.tally)
 
 
 def opened(host: Host, level: int, partition: int) -> Visited:

@@ -16,7 +16,7 @@ from specchk.native.machine.frames import most_successors, records_of
 from specchk.native.machine.layout import StateLayout, mask
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words
-from specchk.native.store import wait
+from specchk.native.store import WorkerBlock, wait
 from specchk.native.walking.frames import END_BITS, REACHED_WORDS, WalkControl, WalkEnd, WalkThread
 
 COUNTED = 1 << 23
@@ -24,28 +24,19 @@ FIRST_SLOTS = 1 << 16
 LOAD = 0.5
 
 
-class WalkWorker:
-    """One worker's block, with the buffers to which it points."""
+class WalkWorker(WorkerBlock):
+    """One worker that walks."""
 
     def __init__(self, program: Program, layout: StateLayout) -> None:
-        self.block = Words(WalkThread.COUNTS + len(program.points))
-        self._here = Words(layout.words)
-        self._taken = Words(2 * len(program.actions) + 1)
+        self._actions, points = len(program.actions), len(program.points)
+        self._taken = Words(2 * self._actions + 1)
         self._records = Words(REACHED_WORDS * len(records_of(program)))
         # A region gets pages when they are used: most states have few successors.
-        self._successors = Region(8 * (most_successors(program) + 1) * layout.words)
-        self._actions, self._points = len(program.actions), len(program.points)
-        self.block[WalkThread.HERE], self.block[WalkThread.ACTIONS] = self._here.address, self._taken.address
-        self.block[WalkThread.REACHED] = self._records.address
-        self.block[WalkThread.SUCCESSORS] = self._successors.address
-
-    def __getitem__(self, word: WalkThread) -> int:
-        return self.block[word]
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The coverage counts so far."""
-        return self.block.read(WalkThread.COUNTS, self._points)
+        successors = Region(8 * (most_successors(program) + 1) * layout.words)
+        super().__init__(points, WalkThread.COUNTS + points, {
+            WalkThread.HERE: Words(layout.words), WalkThread.ACTIONS: self._taken,
+            WalkThread.REACHED: self._records, WalkThread.SUCCESSORS: successors,
+        })  # fmt: skip
 
     @property
     def taken(self) -> tuple[int, ...]:
@@ -62,10 +53,6 @@ class WalkWorker:
         """The first walk and step in which a witness was true."""
         is_reached, walk, step = self._records.read(REACHED_WORDS * record, REACHED_WORDS)
         return (walk, step) if is_reached else None
-
-    def release(self) -> None:
-        """Free the buffer."""
-        self._successors.release()
 
 
 class WalkMemory:

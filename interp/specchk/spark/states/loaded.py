@@ -55,7 +55,7 @@ class LedgerStates(Struct, frozen=True):
             counted = (totals.generated, totals.cuts, totals.distinct, int(totals.outside), 0)
             used = sum(self.sizes)
             store.restore(used, [(0, used)], counted, totals.coverage)
-            explain = Explainer(program, store.layout, store, None)
+            explain = Explainer(program, store.layout, store.predecessor, None)
             is_long = totals.generated >= LONG
             return StepsOfSearch(fair, program, store, explain, levels, look, compact=False, is_long=is_long)
         except BaseException:

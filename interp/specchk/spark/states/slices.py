@@ -137,7 +137,13 @@ class Opened(Struct, frozen=True):
         return (self.about.inside + self.about.outside) * self.state_bytes
 
     def _fill(self, view: memoryview, number: int) -> None:
-        fill(self.file, view, self.name)
+        at = 0
+        while at < len(view):
+            with reading(self.name):
+                got = self.file.readinto(view[at:])  # type: ignore[attr-defined]
+            if not got:
+                raise BrokenSlice(f"{self.name} is truncated")
+            at += got
         if crc32c(view) != self.checks[number]:
             first = number * block_bytes(self.state_bytes)
             raise BrokenSlice(f"{self.name} is damaged in its bytes {first} to {first + len(view)}")
@@ -262,17 +268,6 @@ def read_end(file: BinaryIO, name: str) -> tuple[dict[str, Any], int]:
     if len(text) != length or _check_of_end(text) != check:
         raise BrokenSlice(f"{name} is damaged at its end")
     return json.loads(text), size - _END.size - length
-
-
-def fill(file: BinaryIO, view: memoryview, name: str) -> None:
-    """Fill a buffer from a file; `BrokenSlice` if there are fewer bytes."""
-    at = 0
-    while at < len(view):
-        with reading(name):
-            got = file.readinto(view[at:])  # type: ignore[attr-defined]
-        if not got:
-            raise BrokenSlice(f"{name} is truncated")
-        at += got
 
 
 @contextmanager
