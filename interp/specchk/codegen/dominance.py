@@ -52,17 +52,13 @@ class Dominance:
         while above is not None and not (above.depth < len(path) and path[above.depth] is above):
             back.append(above)
             above = above.dominator
-        self._leave_to(0 if above is None else above.depth + 1)
+        while len(path) > (0 if above is None else above.depth + 1):
+            for right, _ in path.pop().shared:
+                self.known.pop(right, None)
         for inner in reversed(back):
             path.append(inner)
             # What a block had when it was left: it is entered again where code beside it was built meanwhile.
             self.known.update(inner.shared)
-
-    def _leave_to(self, depth: int) -> None:
-        path, known = self._path, self.known
-        while len(path) > depth:
-            for right, _ in path.pop().shared:
-                known.pop(right, None)
 
 
 def _place(block: Block) -> None:

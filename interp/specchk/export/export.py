@@ -8,7 +8,7 @@ Not here: reading one (`query`).
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from specchk.export.manifest import manifest_of
 from specchk.export.outcome import rows_of_run, small_tables
@@ -18,14 +18,6 @@ from specchk.export.sources import NativeSource, ReferenceSource, SpaceSource
 from specchk.native.engine import NativeEngine
 from specchk.search.reference import ReferenceEngine
 from specchk.search.verdict import Outcome
-
-
-@runtime_checkable
-class Exportable(Protocol):
-    """An engine that determines how its states are written."""
-
-    def export_source(self) -> SpaceSource:
-        """The source of the states."""
 
 
 def export(engine: Any, outcome: Outcome, place: str | Path) -> None:
@@ -51,12 +43,11 @@ def export(engine: Any, outcome: Outcome, place: str | Path) -> None:
 
 
 def source_of(engine: Any) -> SpaceSource:
-    """The source of an engine's states."""
+    """The source of an engine's states; an engine of a room above has its own."""
     match engine:
         case NativeEngine():
             return NativeSource(engine)
         case ReferenceEngine():
             return ReferenceSource(engine)
-        case Exportable():
-            return engine.export_source()
-    raise AssertionError(engine)
+    source: SpaceSource = engine.export_source()
+    return source

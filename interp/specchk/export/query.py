@@ -75,12 +75,9 @@ def _reader(kind: Any) -> Reader | None:
             return None if item is None else lambda some: some and [item(value) for value in some]
         case "struct":
             parts = {name: read for name, part in kind.children if (read := _reader(part)) is not None}
-            return _struct_reader(parts) if parts else None
+            if parts:
+                return lambda some: some and some | {name: read(some[name]) for name, read in parts.items()}
     return None
-
-
-def _struct_reader(parts: dict[str, Reader]) -> Reader:
-    return lambda fields: fields and fields | {name: read(fields[name]) for name, read in parts.items()}
 
 
 def _map_reader(key: Any, item: Any) -> Reader:

@@ -11,15 +11,8 @@ from collections.abc import Sequence
 from specchk.export.parquet import pages
 from specchk.ir.types import Int
 from specchk.native.exchange import address_of_bytes
-from specchk.native.machine.leaf_streams import (
-    SLACK,
-    SLICE,
-    Stream,
-    block_words,
-    levels_word,
-    streams_of,
-    values_word,
-)
+from specchk.native.machine import leaf_streams
+from specchk.native.machine.leaf_streams import Stream
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words
 from specchk.native.machine.shapes import FIXED, ColumnLeaf, TableShape
@@ -40,17 +33,17 @@ class LeafStreams:
 
     def __init__(self, shapes: TableShape, rows: int, kernel: Loaded, extra_words: int = 0) -> None:
         self._shapes, self._kernel = shapes, kernel
-        self.block = Words(block_words(shapes) + extra_words)
+        self.block = Words(leaf_streams.block_words(shapes) + extra_words)
         self._patterns: dict[tuple[int, int], pages.Pieces] = {}
         places, size = [], 0
-        for stream in streams_of(shapes):
-            at_once = min(rows, SLICE) if stream.is_packed else rows
+        for stream in leaf_streams.streams_of(shapes):
+            at_once = min(rows, leaf_streams.SLICE) if stream.is_packed else rows
             room_packed = -(-stream.most * rows // 8) * stream.bits if stream.is_packed else 0
             for word, room in (
                 (Stream.ITEMS, stream.item_bytes * (stream.most * at_once + 7)), (Stream.PACKED, room_packed),
             ):  # fmt: skip
                 places.append((stream.word + word, size))
-                size += -(-(room + SLACK) // _LINE) * _LINE
+                size += -(-(room + leaf_streams.SLACK) // _LINE) * _LINE
         self._region = Region.of_small_pages(max(1, size))
         self._view = self._region.view(0, max(1, size))
         for at, offset in places:
@@ -62,7 +55,8 @@ class LeafStreams:
 
     def values(self, leaf: ColumnLeaf) -> tuple[int, int]:
         """The address of the values of a leaf wider than a byte, and their number."""
-        return self.block[values_word(leaf) + Stream.ITEMS], self.block[values_word(leaf) + Stream.COUNT]
+        word = leaf_streams.values_word(leaf)
+        return self.block[word + Stream.ITEMS], self.block[word + Stream.COUNT]
 
     def levels(self, leaf: ColumnLeaf) -> tuple[pages.Pieces, int]:
         """The encoded levels of a leaf, and the number of entries."""
@@ -74,7 +68,7 @@ class LeafStreams:
             if leaf.definition:
                 made += pages.levels(pages.run(count, leaf.definition, leaf.definition.bit_length()))
             return made, count
-        word = levels_word(self._shapes, leaf)
+        word = leaf_streams.levels_word(self._shapes, leaf)
         for at, most in ((word, leaf.repetition), (word + Stream.SIZE, leaf.definition)):
             if most:
                 made += pages.levels(
@@ -104,7 +98,7 @@ class LeafStreams:
         size, (address, count) = leaf.value_bytes, self.values(leaf)
         is_packed = size == 1
         data = (
-            self._packed(values_word(leaf), leaf.value_bits)
+            self._packed(leaf_streams.values_word(leaf), leaf.value_bits)
             if is_packed
             else self._bytes(address, size * count)
         )

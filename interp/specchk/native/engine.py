@@ -209,7 +209,9 @@ class NativeEngine(Engine[list[Run]]):
         while not store.is_level_done and not self.search.is_stopped:
             store.work(self._should_pause, self.tiers.threads(len(store.workers)))
             self._check_room()
-            self._change_kernel()
+            if self.tiers.is_done:
+                # No worker runs now; states, table and blocks are the same for both.
+                store.kernel = self.tiers.optimised()
             for worker in store.workers:
                 following += worker.drain()
             self._make_room()
@@ -258,12 +260,6 @@ class NativeEngine(Engine[list[Run]]):
         """Whether the workers should return; polled while they run."""
         self._check_room()
         return self._look() or self._is_save_due or self.tiers.changes
-
-    def _change_kernel(self) -> None:
-        """Switch to optimised code once it is available."""
-        if self.tiers.is_done:
-            # No worker runs now; states, table and blocks are the same for both.
-            self.store.kernel = self.tiers.optimised()
 
     def _look(self) -> bool:
         """Check the budget and report progress; returns whether the search is stopped."""

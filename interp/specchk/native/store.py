@@ -17,16 +17,8 @@ from msgspec import Struct
 
 from specchk.ir.program import Program
 from specchk.meaning.values import State
-from specchk.native.machine.frames import (
-    BATCH,
-    CHUNK,
-    MAX_RUNS,
-    SharedWord,
-    Thread,
-    most_successors,
-    record_words,
-    records_of,
-)  # fmt: skip
+from specchk.native.machine import frames
+from specchk.native.machine.frames import SharedWord, Thread
 from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words, address_space
@@ -81,11 +73,11 @@ class Worker(WorkerBlock):
 
     def __init__(self, program: Program, layout: StateLayout, room: int) -> None:
         self.words = layout.words
-        self.records = records_of(program)
+        self.records = frames.records_of(program)
         # The kernel requests a pause at MAX_RUNS / 2, but ends its batch first, of at most `room` states; if
         # every other one is outside a constraint, each of the rest is a run of its own.
-        self._runs = Words(2 * (MAX_RUNS + room))
-        self._records = Words(len(self.records) * record_words(self.words))
+        self._runs = Words(2 * (frames.MAX_RUNS + room))
+        self._records = Words(len(self.records) * frames.record_words(self.words))
         points = len(program.points)
         # Room for the coverage twice: to take back that of one state, it is counted again.  Regions get pages
         # when they are used: of the room for a million successors, most states use a few lines.
@@ -110,17 +102,17 @@ class Worker(WorkerBlock):
     def note(self, noted: NotedState) -> None:
         """Fill a record."""
         for index, word in enumerate((1, *noted.state, *noted.after)):
-            self._records[noted.record * record_words(self.words) + index] = word
+            self._records[noted.record * frames.record_words(self.words) + index] = word
 
     def forget(self) -> None:
         """Clear the records."""
         for index in range(len(self.records)):
             # The first word is 1 where a record is filled, so the others need not be cleared.
-            self._records[index * record_words(self.words)] = 0
+            self._records[index * frames.record_words(self.words)] = 0
 
     def found(self) -> Iterator[NotedState]:
         """The contents of the records."""
-        size = record_words(self.words)
+        size = frames.record_words(self.words)
         for index in range(len(self.records)):
             if self._records[index * size]:
                 both = self._records.read(index * size + 1, 2 * self.words)
@@ -140,7 +132,7 @@ class Store:
         if program.ignored:
             workers = 1  # of equivalent states the first is kept: with several workers that would be chance
         self.control = Words(SharedWord.SIZE)
-        self.room = most_successors(program) + BATCH + 1
+        self.room = frames.most_successors(program) + frames.BATCH + 1
         self.workers = [Worker(program, layout, self.room) for _ in range(workers)]
         # Scouts expand levels again for traces, with blocks of their own: totals stay those of the search.
         self.scouts = [Worker(program, layout, self.room) for _ in range(workers)]
@@ -157,7 +149,7 @@ class Store:
     def slack(self) -> int:
         """The number of states that workers may add after a request to stop."""
         # A worker has at most one batch in hand, and the chunks around it.
-        return len(self.workers) * (2 * CHUNK + self.room)
+        return len(self.workers) * (2 * frames.CHUNK + self.room)
 
     @property
     def state_bytes(self) -> int:

@@ -33,14 +33,7 @@ from specchk.spark.reasons import (
     require_java,
     root_cause,
 )
-from specchk.spark.worker.probe import (
-    WorkerReport,
-    complaint,
-    digest_of,
-    package_files,
-    question,
-    write_archive,
-)
+from specchk.spark.worker import probe
 
 LOCAL = "local[2]"
 SHOWN_EVERY_S = 1.0
@@ -198,14 +191,14 @@ def _prepare(context: SparkContext, folder: Path) -> None:
     """
     if is_local(context) and _is_same_python():
         return
-    files = package_files()
+    files = probe.package_files()
     if not is_local(context):
-        _ship(context, folder / f"specchk-{digest_of(files)}.zip", files)
+        _ship(context, folder / f"specchk-{probe.digest_of(files)}.zip", files)
     # As many as there are cores, so that every worker is likely to be among those that answer.
     many = max(2, context.defaultParallelism)
     context.setJobDescription("specchk: request the version of the workers")
     answers = _answered(context, many)
-    wrong = complaint([WorkerReport(*answer) for answer in answers], digest_of(files))
+    wrong = probe.complaint([probe.WorkerReport(*answer) for answer in answers], probe.digest_of(files))
     if wrong is not None:
         raise Unavailable(wrong)
 
@@ -214,7 +207,7 @@ def _ship(context: SparkContext, archive: Path, files: list[tuple[str, bytes]]) 
     """Add the package to a session, once: Spark rejects a second file with the same name."""
     if any(path.endswith(f"/{archive.name}") for path in context.listFiles):
         return
-    write_archive(archive, files)
+    probe.write_archive(archive, files)
     context.addPyFile(str(archive))
 
 
@@ -232,7 +225,7 @@ def _answered(context: SparkContext, many: int) -> list[tuple[str, str, tuple[st
     if waits:
         timer.start()
     try:
-        return context.parallelize(range(many), many).mapPartitions(question()).collect()
+        return context.parallelize(range(many), many).mapPartitions(probe.question()).collect()
     except SPARK_FAILED as error:
         if over.is_set():
             raise Unavailable(

@@ -291,16 +291,14 @@ class Steps(ExpressionEmitter):
                 # Checked later, against the words of the path at that point: an earlier assignment may have
                 # changed the length.
                 checks.append(lambda p, k=kind, o=offset, i=index: self._inside(stmt.slot, p, k, o, i))  # type: ignore[misc]
-                inner = self.codes.slot_offset(kind, self._clamped(index, kind)) if kind.limit else 0
+                # A constant index may be out of range; the shift must be legal even so, though the check
+                # leaves first.
+                slot = min(max(index, 0), max(0, kind.limit - 1)) if isinstance(index, int) else index
+                inner = self.codes.slot_offset(kind, slot) if kind.limit else 0
                 keys.append(index)
                 kind = kind.item
             offset = self.asm.add(offset, inner)
         return offset, kind, tuple(keys), checks
-
-    def _clamped(self, index: Val, kind: Seq) -> Val:
-        # A constant index may be out of range; the shift must be legal even so, though the check leaves
-        # first.
-        return min(max(index, 0), max(0, kind.limit - 1)) if isinstance(index, int) else index
 
     def _inside(self, slot: int, path: BlockPath, kind: Seq, offset: Val, index: Val) -> None:
         """Leave for `undefined` unless an index is inside the sequence, including earlier assignments."""

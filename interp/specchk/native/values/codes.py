@@ -198,7 +198,11 @@ class Codes:
                 inner = asm.add(1, self.rank(kind.item, self.unwrapped(kind, value)))
                 return asm.select(self.is_some(kind, value), inner, 0)
             case Record() | Map():
-                return self._radix([(self.part(part, value, at), part) for at, part in layout.parts_of(kind)])
+                # Like the digits of a number, each with a base of its own: the first one decides first.
+                total: Val = 0
+                for part, digit in [(p, self.part(p, value, at)) for at, p in layout.parts_of(kind)]:
+                    total = asm.add(asm.mul(total, cardinality(part)), self.rank(part, digit))
+                return total
             case Union():
                 return self._union_rank(kind, value)
             case Set():
@@ -208,16 +212,9 @@ class Codes:
         assert isinstance(kind, Bag)
         return self._bag_rank(kind, value)
 
-    def _radix(self, parts: list[tuple[Val, Type]]) -> Val:
-        # Like the digits of a number, each with a base of its own: the first one decides first.
-        total: Val = 0
-        for value, kind in parts:
-            total = self.asm.add(self.asm.mul(total, cardinality(kind)), self.rank(kind, value))
-        return total
-
     def _union_rank(self, kind: Union, value: Val) -> Val:
-        tag, total, before = self.tag(kind, value), 0, 0
-        result: Val = total
+        tag, before = self.tag(kind, value), 0
+        result: Val = 0
         for index, (_, record) in enumerate(kind.variants):
             rank = self.asm.add(before, self.rank(record, self.payload(kind, value, index)))
             result = self.asm.select(self.asm.cmp("==", tag, index), rank, result)
@@ -248,9 +245,8 @@ class Codes:
         # In the order of tuples, a sequence is followed by those that begin with it.  `after` counts the
         # sequences that fit into the slots behind this one, including the empty one: an item that is greater
         # by one skips that many.
-        size, result = cardinality(kind.item), 0
-        rest: Val = result
-        after = 1
+        size, after = cardinality(kind.item), 1
+        rest: Val = 0
         for index in reversed(range(kind.limit)):
             rank = self.asm.mul(self.rank(kind.item, self.slot(kind, value, index)), after)
             here = self.asm.add(1, self.asm.add(rank, rest))

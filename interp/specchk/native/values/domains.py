@@ -132,16 +132,13 @@ class Domains:
             case Apply(op=Op.BAG_ITEMS):
                 source = of_shape(domain.args[0].type, Bag)
                 self._loop_bag(source, self.value(domain.args[0]), body)
-            case Const() if self._is_listed(domain):
+            case Const(type=Set() as listed) if is_sparse(listed):
                 table, count = self.table(domain)
                 self.asm.loop(0, count - 1, lambda index: body(
                     self.codes.held(kind, self.asm.load(table, index))))  # fmt: skip
             case _:
                 assert isinstance(domain.type, Set)
                 self.codes.each_item(domain.type, self.value(domain), body)
-
-    def _is_listed(self, domain: Expr) -> bool:
-        return isinstance(domain.type, Set) and is_sparse(domain.type)
 
     def table(self, domain: Const) -> tuple[ir.Value, int]:
         """The codes of a constant set's items in memory, ascending, whatever their number."""

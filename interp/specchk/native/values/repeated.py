@@ -212,13 +212,9 @@ def _alike(a: Any, b: Any, there: dict[int, int], back: dict[int, int]) -> bool:
     return True
 
 
-def _itself(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    return items
-
-
 # The compared fields of whatever may contain names; everything else is compared as a whole.
 _FIELDS: Mapping[type, Callable[[Any], tuple[Any, ...]]] = MappingProxyType({
-    tuple: _itself,
+    tuple: lambda items: items,
     **{
         kind: attrgetter(*compared(kind))
         for kind in get_args(nodes.Expr)

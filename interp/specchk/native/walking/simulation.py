@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -134,7 +135,7 @@ class _Run:
     ended: int = field(init=False, default=0)
     failed: int | None = field(init=False, default=None)
     ends: Ends = field(init=False)
-    known_ends: dict[State, End] = field(init=False, default_factory=dict)
+    end_of: Callable[[State], End] = field(init=False)
     reached: dict[str, Trace] = field(init=False, default_factory=dict)
     unconfirmed: tuple[str, ...] = field(init=False, default=())
     prepared_s: float = field(init=False, default=0.0)
@@ -142,6 +143,7 @@ class _Run:
     def __post_init__(self) -> None:
         stepper = Stepper(self.program)
         self.ends = Ends(self.program, stepper, Properties(self.program, stepper))
+        self.end_of = cache(self.ends.without_steps)  # walks end in few states, and open numbers take long
         self.tiers = Tiers(self.source, LONG, worth=1)
 
     def outcome(self) -> Outcome:
@@ -216,7 +218,8 @@ class _Run:
             except MemoryError:
                 self.stopped = NO_MEMORY
             if memory.total(WalkThread.OVERFLOW):  # none of the walks so far counts
-                self._drop(memory)
+                memory.release()
+                self.memory, self.ended, self.reached = None, 0, {}
                 return
             ends = list(memory.ends())
             self.ended += len(ends)
@@ -234,10 +237,6 @@ class _Run:
                 return
             first, size = first + size, min(2 * size, most)
             self._look(memory.seen)
-
-    def _drop(self, memory: WalkMemory) -> None:
-        memory.release()
-        self.memory, self.ended, self.reached = None, 0, {}
 
     def _round(self, memory: WalkMemory) -> None:
         while not memory.is_round_done and self.stopped is None:
@@ -309,12 +308,7 @@ class _Run:
         )
 
     def _is_deadlock(self, memory: WalkMemory, walk: int) -> bool:
-        if not self.ends.lists_horizon:
-            return True
-        state = memory.last_state(walk)
-        if state not in self.known_ends:  # walks end in few different states, and open numbers take long
-            self.known_ends[state] = self.ends.without_steps(state)
-        return self.known_ends[state] is End.DEADLOCK
+        return not self.ends.lists_horizon or self.end_of(memory.last_state(walk)) is End.DEADLOCK
 
     def _note_witnesses(self, memory: WalkMemory) -> None:
         """Note the path of the first walk to each witness first reached in the round."""
