@@ -44,7 +44,7 @@ def _one_turn(found: Store, looking: Callable[[], bool], threads: int) -> None:
     found.control[SharedWord.STOP] = 1
     name = "work_shared" if len(found.workers) > 1 else "work_alone"
     for worker in found.workers[:threads]:
-        found._run(name, worker)
+        found.kernel.call[name](found.control.address, worker.block.address)
     cursor, end = found.control[SharedWord.CURSOR], found.control[SharedWord.WORK_END]
     found.control[SharedWord.CURSOR] = min(cursor, end)
     looking()
