@@ -7,7 +7,7 @@ A file met twice through `extends` counts once; a cycle of files is refused.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -28,14 +28,20 @@ RESERVED = frozenset(_WORDS.split())
 
 
 class _Loading(Struct):
-    """One run of the loader: its report, the stack of files being loaded, and the texts already parsed."""
+    """One run of the loader: its report, the stack of files being read, and the texts already parsed."""
 
     report: Report
     stack: list[Path] = field(default_factory=list)
     met: set[Source] = field(default_factory=set)
 
-    def tree(self, source: Source) -> decls.Module:
-        """The tree of a text.  A repeated text has a tree of its own, since facts are kept by tree node."""
+    def module(self, path: Path, shown: str, text: str | None = None) -> decls.Module | None:
+        """The tree of a file, or of a text in its place.
+
+        A repeated text has a tree of its own, since facts are kept by tree node.
+        """
+        source = Source(shown, text) if text is not None else read(path, shown, self.report)
+        if source is None or not fits(source, self.report):
+            return None
         if source in self.met:
             return parse(source, self.report)
         self.met.add(source)
@@ -50,15 +56,12 @@ def load(path: str, report: Report, text: str | None = None) -> Spec | None:
 def _load(
     path: Path, shown: str, loading: _Loading, text: str | None = None, role: Role = Role.RUN
 ) -> Spec | None:  # fmt: skip
-    source = Source(shown, text) if text is not None else read(path, shown, loading.report)
-    if source is None or not fits(source, loading.report):
+    module = loading.module(path, shown, text)
+    if module is None:
         return None
-    loading.stack.append(path.resolve())
-    module = loading.tree(source)
     name = next((d.name for d in module.decls if isinstance(d, decls.Header)), path.stem)
     spec = Spec(name, module.span.source, role)
     _include(spec, module, path, loading, set())
-    loading.stack.pop()
     return spec
 
 
@@ -127,6 +130,7 @@ def fits(source: Source, report: Report) -> bool:
 def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, seen: set[Path]) -> None:
     """Add a file's declarations to `spec`, after those of the files that it extends."""
     seen.add(path.resolve())
+    loading.stack.append(path.resolve())
     spec.sources.append(module.span.source)
     own = module.span.source is spec.source
     # Bases first, wherever their lines are: of two equal names the base's is the first declared, and the
@@ -145,6 +149,7 @@ def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, se
                 spec.refines.append(decl)
         elif own or not isinstance(decl, decls.Model | decls.Scenario):
             _declare(spec, decl, loading.report)
+    loading.stack.pop()
 
 
 def _find(parts: tuple[str, ...], base: Path, span: Span, loading: _Loading) -> Path | None:
@@ -166,12 +171,9 @@ def _extend(spec: Spec, decl: decls.Extends, base: Path, loading: _Loading, seen
     path = _find(decl.path, base, decl.span, loading)
     if path is None or path.resolve() in seen:
         return
-    source = read(path, str(path), loading.report)
-    if source is None or not fits(source, loading.report):
-        return
-    loading.stack.append(path.resolve())
-    _include(spec, loading.tree(source), path, loading, seen)
-    loading.stack.pop()
+    module = loading.module(path, str(path))
+    if module is not None:
+        _include(spec, module, path, loading, seen)
 
 
 def _attach(
@@ -211,9 +213,8 @@ def _give(library: Spec, decl: decls.Import, report: Report) -> None:
 
 def _claim(spec: Spec, name: str, span: Span, report: Report) -> bool:
     if name in RESERVED:
-        report.add(
-            "S105", span, f"`{name}` is a word of the language", f"choose another name, e.g. `{name}_`"
-        )
+        message = f"`{name}` is a word of the language"
+        report.add("S105", span, message, f"choose another name, e.g. `{name}_`")
         return False
     if name in spec.declared:
         _declared_twice(name, span, spec.declared[name], report)
@@ -228,31 +229,23 @@ def _declared_twice(name: str, span: Span, first: Span, report: Report) -> None:
 
 
 def _declare(spec: Spec, decl: decls.Decl, report: Report) -> None:
-    match decl:
-        case decls.Init():
-            spec.inits.append(decl)
-        case decls.Assume():
-            spec.assumes.append(decl)
-        case decls.DeadlockOk():
-            spec.deadlock.append(decl)
-        case decls.Fair():
-            spec.fair.append(decl)
-        case decls.View():
-            spec.views.append(decl)
-        case decls.Header() | decls.Import() | decls.Extends() | decls.Refines():
-            pass
-        case _:
-            _declare_named(spec, decl, report)
-
-
-def _declare_named(spec: Spec, decl: decls.Named, report: Report) -> None:
-    tables: dict[type, dict[str, Any]] = {
+    tables: dict[type, Any] = {
+        decls.Init: spec.inits, decls.Assume: spec.assumes, decls.DeadlockOk: spec.deadlock,
+        decls.Fair: spec.fair, decls.View: spec.views,
         decls.Sort: spec.sorts, decls.Const: spec.consts, decls.TypeDecl: spec.types,
         decls.Var: spec.variables, decls.Def: spec.defs, decls.Action: spec.actions,
         decls.Helper: spec.helpers, decls.Property: spec.properties, decls.Model: spec.models,
         decls.Scenario: spec.scenarios,
     }  # fmt: skip
-    table, place = tables[type(decl)], decl.span.word(decl.name)
+    table = tables.get(type(decl))
+    if isinstance(table, list):
+        table.append(decl)
+    elif table is not None:
+        _declare_named(spec, cast("decls.Named", decl), table, report)
+
+
+def _declare_named(spec: Spec, decl: decls.Named, table: dict[str, Any], report: Report) -> None:
+    place = decl.span.word(decl.name)
     if isinstance(decl, decls.Model | decls.Scenario):
         # Not claimed: only `--model`, `on` and `extends` name one, so it may share a name with a variable.
         if decl.name in table:

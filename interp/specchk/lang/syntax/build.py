@@ -8,7 +8,7 @@ grammar is what guarantees their kinds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any as Child
 
@@ -82,7 +82,7 @@ def present(children: list[Child]) -> tuple[Child, ...]:
     return tuple(child for child in children if child is not None)
 
 
-def joined(children: list[Child]) -> tuple[Child, ...]:
+def joined(children: Iterable[Child]) -> tuple[Child, ...]:
     """The children, with tuples replaced by their items."""
     return tuple(item for child in children for item in (child if isinstance(child, tuple) else (child,)))
 
@@ -280,6 +280,13 @@ class _Types(_Expressions):
     bare = leaf(partial(tree.VariantType, fields=()))
 
 
+def _assigned(kind: Callable[..., Child]) -> Child:
+    def rule(self: _Base, at: Extent, c: list[Child]) -> Child:
+        return kind(self.span(at), self._name(c[0]), tuple(c[1:-1]), c[-1])
+
+    return rule
+
+
 class Statements(_Types):
     """Rules of action bodies; a block is a tuple of statements."""
 
@@ -290,6 +297,8 @@ class Statements(_Types):
     let_unwrap = leaf(partial(decls.Let, unwraps=True))
     skip = leaf(decls.Skip)
     any_ = node(decls.Any)
+    assign = _assigned(decls.Assign)
+    assign_in = _assigned(decls.AssignIn)
 
     def call_helper(self, at: Extent, c: list[Child]) -> Child:
         span = self.span(at)
@@ -300,12 +309,6 @@ class Statements(_Types):
         if any(self._depths.get(id(s), 0) > MAX_DEPTH - 2 for s in statements):
             self.too_deep = self.too_deep or self.span(at)
         return statements
-
-    def assign(self, at: Extent, c: list[Child]) -> Child:
-        return decls.Assign(self.span(at), self._name(c[0]), tuple(c[1:-1]), c[-1])
-
-    def assign_in(self, at: Extent, c: list[Child]) -> Child:
-        return decls.AssignIn(self.span(at), self._name(c[0]), tuple(c[1:-1]), c[-1])
 
     def either(self, at: Extent, c: list[Child]) -> Child:
         branches = tuple(child for child in c if isinstance(child, tuple))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any as Child
 
@@ -12,12 +13,35 @@ from specchk.lang.syntax.build import Statements, group, joined, leaf, present
 from specchk.lang.syntax.lalr import Extent
 
 
-def _property(kind: str) -> Child:
+def _conjoined(kind: Callable[..., Child], *leading: str) -> Child:
+    """The rule for a list of conjuncts, which may have a name."""
+
     def rule(self: Statements, at: Extent, c: list[Child]) -> Child:
-        lets, conjuncts = c[1]
-        return decls.Property(self.span(at), kind, str(c[0]), lets, conjuncts)
+        *name, (lets, conjuncts) = c
+        return kind(self.span(at), *leading, *map(str, name), lets, conjuncts)
 
     return rule
+
+
+def _with_params(kind: Callable[..., Child]) -> Child:
+    def rule(self: Statements, at: Extent, c: list[Child]) -> Child:
+        return kind(self.span(at), str(c[0]), c[1] or (), c[2])
+
+    return rule
+
+
+def _of_file(kind: Callable[..., Child]) -> Child:
+    """The rule for a line that names another file, and gives values to some of its names."""
+
+    def rule(self: Statements, at: Extent, c: list[Child]) -> Child:
+        return kind(self.span(at), c[0], str(c[1]) if c[1] is not None else c[0][-1], present(c[2:]))
+
+    return rule
+
+
+def _tagged(tag: str, rule: Child) -> Child:
+    """The rule for a line of a view, with its place in the view."""
+    return lambda self, at, c: (tag, rule(self, at, c))
 
 
 def _expectation(kind: str) -> Child:
@@ -33,11 +57,13 @@ def _expectation(kind: str) -> Child:
 class Builder(Statements):
     """The complete builder: declarations here; statements, types and expressions in its base classes."""
 
-    invariant = _property("invariant")
-    step_invariant = _property("step invariant")
-    reachable = _property("reachable")
-    liveness = _property("liveness")
-    constraint = _property("constraint")
+    init = _conjoined(decls.Init)
+    assume = _conjoined(decls.Assume)
+    invariant = _conjoined(decls.Property, "invariant")
+    step_invariant = _conjoined(decls.Property, "step invariant")
+    reachable = _conjoined(decls.Property, "reachable")
+    liveness = _conjoined(decls.Property, "liveness")
+    constraint = _conjoined(decls.Property, "constraint")
     expect_holds = _expectation("holds")
     expect_violates = _expectation("violates")
     expect_deadlock = _expectation("deadlock")
@@ -48,6 +74,8 @@ class Builder(Statements):
     expect_depth = _expectation("depth")
     header = leaf(decls.Header)
     path = group
+    import_ = _of_file(decls.Import)
+    refines = _of_file(decls.Refines)
     extends = leaf(decls.Extends)
     sort = leaf(decls.Sort)
     const = leaf(decls.Const)
@@ -55,6 +83,8 @@ class Builder(Statements):
     # One declaration: a variable with an initial value, with none, or (`var_choice`) with a set of them.
     var_initial = leaf(partial(decls.Var, choices=None))
     var_open = leaf(partial(decls.Var, initial=None, choices=None))
+    action = _with_params(decls.Action)
+    helper = _with_params(decls.Helper)
     params = group
     param = leaf(decls.Param)
     def_params = group
@@ -77,10 +107,10 @@ class Builder(Statements):
     expectations = group
     scenario_line = group
     assert_ = leaf(decls.Assert)
-
-    def import_(self, at: Extent, c: list[Child]) -> Child:
-        alias = str(c[1]) if c[1] is not None else c[0][-1]
-        return decls.Import(self.span(at), c[0], alias, present(c[2:]))
+    view_log = _tagged("log", leaf(decls.Shown, "log"))
+    view_mark = _tagged("mark", leaf(decls.Shown))
+    view_label = _tagged("label", leaf(decls.Shown))
+    view_hide = _tagged("hide", lambda self, at, c: c[0])
 
     def var_choice(self, at: Extent, c: list[Child]) -> Child:
         return decls.Var(self.span(at), str(c[0]), c[1], None, c[2])
@@ -89,30 +119,12 @@ class Builder(Statements):
         lets = tuple(child for child in c if isinstance(child, decls.Let))
         return lets, tuple(child for child in c if not isinstance(child, decls.Let))
 
-    def init(self, at: Extent, c: list[Child]) -> Child:
-        lets, conjuncts = c[0]
-        return decls.Init(self.span(at), conjuncts, lets)
-
-    def assume(self, at: Extent, c: list[Child]) -> Child:
-        lets, conjuncts = c[0]
-        return decls.Assume(self.span(at), conjuncts, lets)
-
     def def_(self, at: Extent, c: list[Child]) -> Child:
         lets, value = c[4]
         return decls.Def(self.span(at), str(c[0]), c[1] or (), c[2], lets, value, c[3])
 
     def def_body(self, _: Extent, c: list[Child]) -> Child:
         return tuple(c[:-1]), c[-1]
-
-    def action(self, at: Extent, c: list[Child]) -> Child:
-        return decls.Action(self.span(at), str(c[0]), c[1] or (), c[2])
-
-    def helper(self, at: Extent, c: list[Child]) -> Child:
-        return decls.Helper(self.span(at), str(c[0]), c[1] or (), c[2])
-
-    def refines(self, at: Extent, c: list[Child]) -> Child:
-        alias = str(c[1]) if c[1] is not None else c[0][-1]
-        return decls.Refines(self.span(at), c[0], alias, present(c[2:]))
 
     def model(self, at: Extent, c: list[Child]) -> Child:
         return decls.Model(self.span(at), str(c[0]), c[1], joined(c[2:]))
@@ -131,28 +143,13 @@ class Builder(Statements):
         call = tree.CallExpr(self.span(at), c[0], c[1] or ())
         return decls.TakeStep(self.span(at), call, None, refused=True)
 
-    def view_log(self, at: Extent, c: list[Child]) -> Child:
-        return ("log", decls.Shown(self.span(at), "log", c[0]))
-
-    def view_mark(self, at: Extent, c: list[Child]) -> Child:
-        return ("mark", decls.Shown(self.span(at), str(c[0]), c[1]))
-
-    def view_label(self, at: Extent, c: list[Child]) -> Child:
-        return ("label", decls.Shown(self.span(at), str(c[0]), c[1]))
-
-    def view_hide(self, _: Extent, c: list[Child]) -> Child:
-        return ("hide", c[0])
-
     def view_arrow(self, at: Extent, c: list[Child]) -> Child:
         params = tuple(str(name) for name in c[1:-2] if name is not None)
         return ("arrow", decls.Arrow(self.span(at), str(c[0]), params, c[-2], c[-1]))
 
     def view(self, at: Extent, c: list[Child]) -> Child:
-        items: dict[str, list[Child]] = {"log": [], "mark": [], "label": [], "hide": [], "arrow": []}
-        for kind, item in c[2:]:
-            items[kind].append(item)
-        hidden = tuple(name for names in items["hide"] for name in names)
-        return decls.View(
-            self.span(at), str(c[0]), c[1], tuple(items["log"]),
-            tuple(items["mark"]), tuple(items["label"]), hidden, tuple(items["arrow"]),
-        )  # fmt: skip
+        logs, marks, labels, hidden, arrows = (
+            tuple(item for kind, item in c[2:] if kind == tag)
+            for tag in ("log", "mark", "label", "hide", "arrow")
+        )
+        return decls.View(self.span(at), str(c[0]), c[1], logs, marks, labels, joined(hidden), arrows)

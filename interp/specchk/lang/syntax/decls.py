@@ -128,15 +128,15 @@ class Var(Node, frozen=True):
 class Init(Node, frozen=True):
     """`init: p`: the initial states are those that satisfy every `init`."""
 
-    conjuncts: tuple[Expr, ...]
     lets: tuple[Let, ...]
+    conjuncts: tuple[Expr, ...]
 
 
 class Assume(Node, frozen=True):
     """`assume: p`: the constants of every model satisfy every `assume`."""
 
-    conjuncts: tuple[Expr, ...]
     lets: tuple[Let, ...]
+    conjuncts: tuple[Expr, ...]
 
 
 class Param(Node, frozen=True):
