@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from specchk.lang.check.checker import Checker, Context
-from specchk.lang.check.declared.declarations import Declarations
+from specchk.lang.check.declared.declarations import check_declarations
 from specchk.lang.check.expressions import expression_checker
 from specchk.lang.check.levels import Level
-from specchk.lang.check.model_rules import Models, elements
+from specchk.lang.check.model_rules import check_model, check_models, elements
 from specchk.lang.check.models import FixedModel, fixed
 from specchk.lang.check.spec import Facts, Spec
 from specchk.lang.check.types import Type
@@ -38,8 +38,8 @@ def check(path: str, text: str | None = None) -> CheckedSpec:
     checker = expression_checker(facts, report)
     if not any(d.code in ("S005", "S006") for d in report.found):  # names would be missing by the dozen
         try:
-            Declarations(checker).check(spec)
-            Models(checker).check(spec)
+            check_declarations(checker, spec)
+            check_models(checker, spec)
         except RecursionError:
             _too_deep(checker, spec, report)
     report.stop_if_any()
@@ -69,7 +69,7 @@ def choose_model(checked: CheckedSpec, name: str | None, overrides: Mapping[str,
     model = fixed(checked.spec, name, report, bindings)
     report.stop_if_any()
     assert model is not None
-    Models(expression_checker(checked.facts, report)).model(checked.spec, model)
+    check_model(expression_checker(checked.facts, report), checked.spec, model)
     report.stop_if_any()
     return model
 

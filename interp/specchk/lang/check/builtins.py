@@ -74,9 +74,9 @@ def _sum(checker: Checker, args: Arguments, context: Context, _: Type | None) ->
     return INT if isinstance(checker.expect(args[0], found, Set(INT)), Set) else UNKNOWN
 
 
-def _card(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
-    _container(checker, args[0], context, (Set, Bag, PartialMap))
-    return INT
+def _of(*shapes: type, result: Callable[[Type], Type]) -> Rule:
+    """The rule of a function of one collection, whose type determines that of the result."""
+    return lambda checker, args, context, _: result(_container(checker, args[0], context, shapes))
 
 
 def _subsets(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
@@ -121,31 +121,25 @@ def _get_key(checker: Checker, args: Arguments, context: Context) -> Type:
     return kinds[1] or UNKNOWN
 
 
-def _keys(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
-    found = _container(checker, args[0], context, (PartialMap,))
-    return Set(found.key) if isinstance(found, PartialMap) else UNKNOWN
+def _keys(kind: Type) -> Type:
+    return Set(kind.key) if isinstance(kind, PartialMap) else UNKNOWN
 
 
-def _remove(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
-    """The type of `remove`: a bag with one item fewer, or a partial map without a key."""
-    # Only `{}` needs it, which may be either of the two: a value that has a type shows its own.
-    hint = expected if isinstance(expected, Bag | PartialMap) else None
-    found = _container(checker, args[0], context, (Bag, PartialMap), hint)
-    if isinstance(found, PartialMap):
-        checker.check(args[1], context, found.key)
-        return found
-    item = _item(found)
-    checker.check(args[1], context, item if item != UNKNOWN else None)
-    return Bag(item)
+def _changed(*shapes: type) -> Rule:
+    """The rule of `add` and `remove`: a bag with one item more or fewer, or a partial map without a key."""
 
+    def rule(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
+        # Only `{}` needs it, which may be either of the two: a value that has a type shows its own.
+        hint = expected if isinstance(expected, shapes) else None
+        found = _container(checker, args[0], context, shapes, hint)
+        if isinstance(found, PartialMap):
+            checker.check(args[1], context, found.key)
+            return found
+        item = _item(found)
+        checker.check(args[1], context, item if item != UNKNOWN else None)
+        return Bag(item)
 
-def _len(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
-    _container(checker, args[0], context, (Seq,))
-    return INT
-
-
-def _end(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
-    return _item(_container(checker, args[0], context, (Seq,)))
+    return rule
 
 
 def _tail(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
@@ -161,17 +155,6 @@ def _append(checker: Checker, args: Arguments, context: Context, expected: Type 
     return Seq(_item(checker.agreed(args[0], context, found, Seq(item))))
 
 
-def _elements(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
-    return Set(_item(_container(checker, args[0], context, (Seq, Bag))))
-
-
-def _bag_change(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
-    found = _container(checker, args[0], context, (Bag,), expected if isinstance(expected, Bag) else None)
-    item = _item(found)
-    checker.check(args[1], context, item if item != UNKNOWN else None)
-    return Bag(item)
-
-
 def _count(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
     found = _container(checker, args[0], context, (Bag,))
     checker.check(args[1], context, _item(found))
@@ -181,14 +164,15 @@ def _count(checker: Checker, args: Arguments, context: Context, _: Type | None) 
 # name -> (fewest arguments, most, rule)
 BUILTINS: MappingProxyType[str, tuple[int, int, Rule]] = MappingProxyType(
     {
-        "min": (1, 99, _extreme), "max": (1, 99, _extreme), "sum": (1, 1, _sum), "card": (1, 1, _card),
-        "subsets": (1, 1, _subsets), "some": (1, 1, _some), "get": (1, 3, _get), "len": (1, 1, _len),
-        "keys": (1, 1, _keys), "maps": (2, 2, _maps),
-        "head": (1, 1, _end), "last": (1, 1, _end), "tail": (1, 1, _tail), "prefix": (2, 2, _tail),
-        "suffix": (2, 2, _tail), "append": (2, 2, _append), "elements": (1, 1, _elements),
-        "add": (2, 2, _bag_change), "remove": (2, 2, _remove), "count": (2, 2, _count),
-        "fold": (3, 3, check_item_fold),
-        "enabled": (1, 1, check_enabled),
+        "min": (1, 99, _extreme), "max": (1, 99, _extreme), "sum": (1, 1, _sum),
+        "card": (1, 1, _of(Set, Bag, PartialMap, result=lambda _: INT)),
+        "subsets": (1, 1, _subsets), "some": (1, 1, _some), "get": (1, 3, _get),
+        "len": (1, 1, _of(Seq, result=lambda _: INT)), "keys": (1, 1, _of(PartialMap, result=_keys)),
+        "maps": (2, 2, _maps), "head": (1, 1, _of(Seq, result=_item)), "last": (1, 1, _of(Seq, result=_item)),
+        "tail": (1, 1, _tail), "prefix": (2, 2, _tail), "suffix": (2, 2, _tail), "append": (2, 2, _append),
+        "elements": (1, 1, _of(Seq, Bag, result=lambda kind: Set(_item(kind)))),
+        "add": (2, 2, _changed(Bag)), "remove": (2, 2, _changed(Bag, PartialMap)), "count": (2, 2, _count),
+        "fold": (3, 3, check_item_fold), "enabled": (1, 1, check_enabled),
     }
 )  # fmt: skip
 FOLDS = frozenset({"min", "max", "sum"})
@@ -200,12 +184,9 @@ def check_fold(checker: Checker, node: tree.Fold, context: Context, _: Type | No
     inner = checker.bind(node.binders, context)
     for binder in node.binders:
         if isinstance(checker.facts.types.get(id(binder.domain)), Seq | Bag):
-            checker.report.add(
-                "S301",
-                binder.domain.span,
-                "a fold ranges over a set, in which equal items count once",
-                f"say which: `elements({binder.domain.span.text})`, or an index `i in 0..len(...) - 1`",
-            )
+            message = "a fold ranges over a set, in which equal items count once"
+            hint = f"say which: `elements({binder.domain.span.text})`, or an index `i in 0..len(...) - 1`"
+            checker.report.add("S301", binder.domain.span, message, hint)
     if node.condition is not None:
         checker.boolean(node.condition, inner)
     found = checker.check(node.body, inner)

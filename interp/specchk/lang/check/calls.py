@@ -37,29 +37,20 @@ def _not_callable(checker: Checker, node: tree.CallExpr, home: Spec | None, cont
     if home is None:
         no_import(checker, node.callee, context)
     elif name in home.declared or name in context.locals:
-        what = "an action" if name in home.actions else "not a definition"
-        if name in home.defs:
-            what = "a definition of the refined spec"
-        if name in home.helpers:
-            what = "a helper action"
-        checker.report.add(
-            "S203",
-            node.callee.span,
-            f"`{name}` is {what}, it cannot be called in an expression",
-            _call_hint(name, home),
+        tables = (
+            (home.actions, "an action", f"whether it is enabled is `enabled({name}(...))`"),
+            (home.helpers, "a helper action", "its call is a statement of an action, on a line of its own"),
+            (home.defs, "a definition of the refined spec", None),
+            (home.variables, "not a definition", "maps are indexed with brackets: `m[k]`"),
         )
+        kinds = [(what, hint) for table, what, hint in tables if name in table]
+        what, hint = kinds[0] if kinds else ("not a definition", None)
+        message = f"`{name}` is {what}, it cannot be called in an expression"
+        checker.report.add("S203", node.callee.span, message, hint)
     else:
         known = [*home.defs, *home.variants, *BUILTINS]
         hint = foreign_hint(name) or nearest(name, known)
         checker.report.add("S201", node.callee.span, f"no definition `{name}` is known here", hint)
-
-
-def _call_hint(name: str, home: Spec) -> str | None:
-    if name in home.actions:
-        return f"whether it is enabled is `enabled({name}(...))`"
-    if name in home.helpers:
-        return "its call is a statement of an action, on a line of its own"
-    return "maps are indexed with brackets: `m[k]`" if name in home.variables else None
 
 
 def _builtin(checker: Checker, node: tree.CallExpr, context: Context, expected: Type | None) -> Type:
@@ -68,9 +59,8 @@ def _builtin(checker: Checker, node: tree.CallExpr, context: Context, expected: 
     values = _positional(checker, node)
     if not fewest <= len(values) <= most:
         wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
-        checker.report.add(
-            "S302", node.span, f"`{node.callee.text}` takes {counted(wanted)}, not {len(values)}"
-        )
+        message = f"`{node.callee.text}` takes {counted(wanted)}, not {len(values)}"
+        checker.report.add("S302", node.span, message)
         for value in values:
             checker.check(value, context)
         return UNKNOWN
@@ -78,14 +68,7 @@ def _builtin(checker: Checker, node: tree.CallExpr, context: Context, expected: 
 
 
 def _positional(checker: Checker, node: tree.CallExpr) -> tuple[tree.Expr, ...]:
-    for arg in node.args:
-        if arg.label is not None:
-            checker.report.add(
-                "S302",
-                arg.span,
-                f"`{node.callee.text}` takes its arguments by position",
-                "labels are for the fields of a union's constructor",
-            )
+    checker.by_position(node.callee.text, node.args, "labels are for the fields of a union's constructor")
     return tuple(arg.value for arg in node.args)
 
 
@@ -93,13 +76,7 @@ def _apply(checker: Checker, node: tree.CallExpr, home: Spec, context: Context) 
     decl = home.defs[node.callee.text]
     checker.facts.refs[id(node)] = Ref("def", decl.name, home)
     values = _positional(checker, node)
-    if len(values) != len(decl.params):
-        checker.report.add(
-            "S302",
-            node.span,
-            f"`{decl.name}` takes {counted(len(decl.params))}, not {len(values)}",
-            notes=[(decl.span.word(decl.name), "declared here")],
-        )
+    checker.takes(decl, len(values), node.span)
     for value, param in zip(values, decl.params, strict=False):
         if isinstance(param, decls.OperatorParam):
             check_operator(checker, value, context, checker.signature(param, home))
@@ -116,6 +93,7 @@ def _construct(checker: Checker, node: tree.CallExpr, home: Spec, context: Conte
     kind = checker.resolver.declared(owner, home, home.types[owner])
     checker.facts.refs[id(node)] = Ref("constructor", tag, home)
     fields = (kind.get(tag) if isinstance(kind, Union) else None) or Record(())
+    shape = f"it is {tag}({show(fields)[2:-2]})"
     given: set[str] = set()
     # With an unknown label the missing field is most likely its correct name: one error, not two.
     strangers = False
@@ -126,14 +104,13 @@ def _construct(checker: Checker, node: tree.CallExpr, home: Spec, context: Conte
             checker.report.add("S202", arg.span, f"field `{label}` is given twice")
         elif wanted is None:
             strangers = True
-            checker.report.add("S305", arg.span, f"`{tag}` has no field `{label}`" if label else
-                               f"the fields of `{tag}` are given by name",
-                               f"it is {tag}({show(fields)[2:-2]})")  # fmt: skip
+            message = (
+                f"`{tag}` has no field `{label}`" if label else f"the fields of `{tag}` are given by name"
+            )
+            checker.report.add("S305", arg.span, message, shape)
         given.add(label)
         checker.check(arg.value, context, wanted)
     missing = [name for name, _ in fields.fields if name not in given]
     if missing and not strangers:
-        checker.report.add(
-            "S305", node.span, f"`{tag}` lacks {', '.join(missing)}", f"it is {tag}({show(fields)[2:-2]})"
-        )
+        checker.report.add("S305", node.span, f"`{tag}` lacks {', '.join(missing)}", shape)
     return kind

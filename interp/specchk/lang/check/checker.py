@@ -15,33 +15,14 @@ from collections.abc import Callable, Collection, Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from specchk.lang.check import types
 from specchk.lang.check.declare import TypeResolver
 from specchk.lang.check.levels import Level, LevelChecker
 from specchk.lang.check.spec import Facts, Spec
-from specchk.lang.check.types import (
-    BOOL,
-    INT,
-    UNKNOWN,
-    Bag,
-    Int,
-    Map,
-    Option,
-    PartialMap,
-    Record,
-    Seq,
-    Set,
-    Sort,
-    Type,
-    Union,
-    Unknown,
-    is_complete,
-    join,
-    lifts,
-    show,
-)  # fmt: skip
+from specchk.lang.check.types import BOOL, INT, UNKNOWN, Type, is_complete, join, lifts, show
 from specchk.lang.syntax import decls, tree
 from specchk.lang.syntax.bound import Bound, shown
-from specchk.lang.text.diagnostics import Report, nearest
+from specchk.lang.text.diagnostics import Report, counted, nearest
 from specchk.lang.text.source import Span
 
 
@@ -76,6 +57,7 @@ class Context(Struct, frozen=True):
         return replace(self, locals={**self.locals, name: kind})
 
 
+Called = decls.Def | decls.Action | decls.Helper  # by a name, with arguments
 Infer = Callable[["Checker", tree.Expr, Context, "Type | None"], Type]
 
 
@@ -142,8 +124,8 @@ class Checker:
 
     def operand(self, node: tree.Expr, context: Context, known: Type) -> Type:
         """The type of an operand, inferred; it may be lifted to the known type of the other operand."""
-        sort = known.item if isinstance(known, Set) else known
-        if isinstance(sort, Sort) and not context.elements:
+        sort = known.item if isinstance(known, types.Set) else known
+        if isinstance(sort, types.Sort) and not context.elements:
             # With the other's type for advice, an `if` would demand it of its branches.
             found = self.infer(node, context)
             if is_complete(found):
@@ -185,11 +167,11 @@ class Checker:
     def mismatch(self, span: Span, found: Type, expected: Type) -> None:
         """Report a wrong type, unless one side has an error already."""
         hint = None
-        if isinstance(expected, Option) and join(found, expected.item) is not None:
+        if isinstance(expected, types.Option) and join(found, expected.item) is not None:
             hint = f"wrap it: `some({span.text})`"
-        elif isinstance(found, Option) and join(found.item, expected) is not None:
+        elif isinstance(found, types.Option) and join(found.item, expected) is not None:
             hint = "unwrap it: `let x = ... else skip`, `get(...)` or `match`"
-        elif isinstance(found, Union) and lifts(expected, found):
+        elif isinstance(found, types.Union) and lifts(expected, found):
             hint = f"take it apart: `match {span.text} {{ {show(expected)} x: ..., _: ... }}`"
         else:
             hint = _collection_hint(span, found, expected)
@@ -206,9 +188,9 @@ class Checker:
     def elements(self, node: tree.Expr, context: Context) -> Type:
         """The element type of an iterated value: a set, sequence or bag, or the keys of a partial map."""
         found = self.check(node, context)
-        if isinstance(found, Set | Seq | Bag):
+        if isinstance(found, types.Set | types.Seq | types.Bag):
             return found.item
-        if isinstance(found, PartialMap):
+        if isinstance(found, types.PartialMap):
             return found.key
         self.unfit(node.span, found, f"expected a set to choose from, found {show(found)}",
                    "`0..n` is the set of numbers from 0 to n")  # fmt: skip
@@ -227,11 +209,13 @@ class Checker:
         if isinstance(bound, str):
             self.fresh(bound, node.span, context)
             return context.bind(bound, kind)
-        parts = [part for _, part in kind.fields] if isinstance(kind, Record) and kind.is_tuple else []
+        parts = [part for _, part in kind.fields] if isinstance(kind, types.Record) and kind.is_tuple else []
         if len(parts) != len(bound):
             message = f"`{shown(bound)}` takes a tuple of {len(bound)} apart, this is {show(kind)}"
-            hint = "a record's parts have names: `x.f`" if isinstance(kind, Record) and not parts else None
-            if isinstance(node, tree.Binder) and not isinstance(kind, Record):
+            hint = (
+                "a record's parts have names: `x.f`" if isinstance(kind, types.Record) and not parts else None
+            )
+            if isinstance(node, tree.Binder) and not isinstance(kind, types.Record):
                 hint = "names that are each an item are bound without parentheses: `x, y in S`"
             self.unfit(node.span, kind, message, hint)
             parts = [UNKNOWN] * len(bound)
@@ -274,14 +258,7 @@ class Checker:
         return UNKNOWN
 
     def _body(self, decl: decls.Def, home: Spec) -> Type:
-        context = Context(home)
-        for param in decl.params:
-            self.fresh(param.name, param.span, context)
-            if isinstance(param, decls.OperatorParam):
-                signature = self.signature(param, home)
-                context = replace(context, operators={**context.operators, param.name: signature})
-            else:
-                context = context.bind(param.name, self.resolver.resolve(param.type, home))
+        context = self.parameters(decl, home)
         if decl.measure is not None:
             self._measure(decl.measure, context)
         context = self.lets(decl.lets, context)
@@ -293,9 +270,34 @@ class Checker:
     def _measure(self, node: tree.Expr, context: Context) -> None:
         """Check that the measure of a recursion is a number, or a collection (measured by its size)."""
         found = self.check(node, context)
-        if not isinstance(found, Int | Set | Seq | Bag | PartialMap):
+        if not isinstance(found, types.Int | types.Set | types.Seq | types.Bag | types.PartialMap):
             message = f"a measure is a number or a collection, whose size counts, and this is {show(found)}"
             self.unfit(node.span, found, message, "it decreases with each recursive call: `len(s)`, `n`")
+
+    def parameters(self, decl: Called, home: Spec) -> Context:
+        """The context inside a declaration with parameters."""
+        context = Context(home)
+        for param in decl.params:
+            self.fresh(param.name, param.span, context)
+            if isinstance(param, decls.OperatorParam):
+                signature = self.signature(param, home)
+                context = replace(context, operators={**context.operators, param.name: signature})
+            else:
+                context = context.bind(param.name, self.resolver.resolve(param.type, home))
+        return context
+
+    def by_position(self, name: str, args: tuple[tree.Argument, ...], hint: str | None = None) -> None:
+        """Report arguments with a label."""
+        for arg in args:
+            if arg.label is not None:
+                self.report.add("S302", arg.span, f"`{name}` takes its arguments by position", hint)
+
+    def takes(self, decl: Called, given: int, span: Span, hint: str | None = None) -> bool:
+        """Whether a call gives a declaration as many arguments as parameters; else it is reported."""
+        if given != len(decl.params):
+            message = f"`{decl.name}` takes {counted(len(decl.params))}, not {given}"
+            self.report.add("S302", span, message, hint, [(decl.span.word(decl.name), "declared here")])
+        return given == len(decl.params)
 
     def signature(self, param: decls.OperatorParam, home: Spec) -> Signature:
         """The signature declared by a definition's parameter."""
@@ -311,36 +313,29 @@ class Checker:
     def unknown(self, name: tree.Name, table: Collection[str], what: str, spec: Spec) -> None:
         """Report a name that is not in a table of the spec."""
         if name.qualifier is None and name.text in spec.declared:
-            self.report.add(
-                "S203",
-                name.span,
-                f"`{name.full}` is not {'an' if what[0] in 'aeiou' else 'a'} {what}",
-                _no_step(name.text, what, spec) or nearest(name.text, table),
-                [(spec.declared[name.text], "declared here")],
-            )
+            message = f"`{name.full}` is not {'an' if what[0] in 'aeiou' else 'a'} {what}"
+            hint = nearest(name.text, table)
+            if what == "action" and name.text in spec.helpers:
+                hint = "a helper action is not a step of its own: name the actions that call it"
+            note = (spec.declared[name.text], "declared here")
+            self.report.add("S203", name.span, message, hint, [note])
             return
         self.report.add("S201", name.span, f"there is no {what} `{name.full}`", nearest(name.text, table))
-
-
-def _no_step(name: str, what: str, spec: Spec) -> str | None:
-    if what == "action" and name in spec.helpers:
-        return "a helper action is not a step of its own: name the actions that call it"
-    return None
 
 
 def _collection_hint(span: Span, found: Type, expected: Type) -> str | None:
     """Hints for making a collection from an item, or a number from a collection."""
     match expected, found:
-        case ((Set() | Bag()), _) if join(found, expected.item) is not None:
+        case ((types.Set() | types.Bag()), _) if join(found, expected.item) is not None:
             return f"write `{{{span.text}}}`, the set of it alone"
-        case Seq(), _ if join(found, expected.item) is not None:
+        case types.Seq(), _ if join(found, expected.item) is not None:
             return f"write `[{span.text}]`, the sequence of it alone"
-        case Seq(), Set(Unknown()):
+        case types.Seq(), types.Set(types.Unknown()):
             return "the empty sequence is `[]`"
-        case Map(), Set(Unknown()):
+        case types.Map(), types.Set(types.Unknown()):
             return "a map has a value for each key: `{ k: e for k in K }`"
-        case Int(), Set() | Bag():
+        case types.Int(), types.Set() | types.Bag():
             return "sets and bags are joined by `union`; the number of items is `card(...)`"
-        case Int(), Seq():
+        case types.Int(), types.Seq():
             return "sequences are joined by `++`; the number of items is `len(...)`"
     return None

@@ -8,29 +8,9 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from specchk.lang.check import types
 from specchk.lang.check.spec import Facts, Spec
-from specchk.lang.check.types import (
-    BOOL,
-    INT,
-    MAX_TUPLE,
-    UNKNOWN,
-    Bag,
-    Enum,
-    Int,
-    Map,
-    Option,
-    PartialMap,
-    Record,
-    Seq,
-    Set,
-    Sort,
-    Type,
-    Union,
-    has_partial_map,
-    parts,
-    show,
-    tuple_of,
-)  # fmt: skip
+from specchk.lang.check.types import MAX_TUPLE, UNKNOWN, Type, show
 from specchk.lang.syntax import decls as tree_decls
 from specchk.lang.syntax import tree
 from specchk.lang.text.diagnostics import Report, nearest
@@ -74,23 +54,23 @@ class TypeResolver:
             case tree.NamedType():
                 return self._named(node, home)
             case tree.RangeType():
-                return Int(node.low, node.high)
+                return types.Int(node.low, node.high)
             case tree.NatType():
-                return Int(tree.IntLiteral(node.span, 0), node.horizon, horizon=True)
+                return types.Int(tree.IntLiteral(node.span, 0), node.horizon, horizon=True)
             case tree.OptionType():
-                return Option(self.resolve(node.item, home))
+                return types.Option(self.resolve(node.item, home))
             case tree.RecordType():
                 return self._record(node.fields, home)
             case tree.MapType():
                 return self._map(node, home)
             case tree.SetType():
-                return Set(self.resolve(node.item, home))
+                return types.Set(self.resolve(node.item, home))
             case tree.SeqType():
-                return Seq(self.resolve(node.item, home), node.limit)
+                return types.Seq(self.resolve(node.item, home), node.limit)
             case tree.BagType():
-                return Bag(self.resolve(node.item, home), node.limit)
+                return types.Bag(self.resolve(node.item, home), node.limit)
             case tree.PartialMapType():
-                return PartialMap(self.resolve(node.key, home), self.resolve(node.value, home))
+                return types.PartialMap(self.resolve(node.key, home), self.resolve(node.value, home))
             case tree.TupleType():
                 return self._tuple(node, home)
             case tree.EnumType() | tree.UnionType():
@@ -100,21 +80,21 @@ class TypeResolver:
                     self.nameless.update(node.members)
                 return UNKNOWN
 
-    def _tuple(self, node: tree.TupleType, home: Spec) -> Record:
+    def _tuple(self, node: tree.TupleType, home: Spec) -> types.Record:
         check_length(node, len(node.items), self.report)
-        return tuple_of([self.resolve(item, home) for item in node.items[:MAX_TUPLE]])
+        return types.tuple_of([self.resolve(item, home) for item in node.items[:MAX_TUPLE]])
 
     def _map(self, node: tree.MapType, home: Spec) -> Type:
         key = self.resolve(node.key, home)
-        if has_partial_map(key):
+        if types.has_partial_map(key):
             message = f"the values of {show(key)} cannot be listed, and all of them would be keys"
             self.report.add("S307", node.key.span, message, "a map that has some of its keys is `map[K, V]`")
-        return Map(key, self.resolve(node.value, home))
+        return types.Map(key, self.resolve(node.value, home))
 
     def _named(self, node: tree.NamedType, home: Spec) -> Type:
         name = node.name
         if name.qualifier is None and name.text in ("bool", "int"):
-            return BOOL if name.text == "bool" else INT
+            return types.BOOL if name.text == "bool" else types.INT
         where = home.lookup(name.qualifier)
         if where is None:
             self.report.add("S205", name.span, f"no file is imported as `{name.qualifier}`",
@@ -129,7 +109,7 @@ class TypeResolver:
 
     def sort(self, text: str, where: Spec) -> Type:
         """The type of a sort's elements; for a sort of a refined spec, the type that the mapping gives."""
-        return where.sort_types.get(text) or Sort(where.prefix + text)
+        return where.sort_types.get(text) or types.Sort(where.prefix + text)
 
     def _unknown(self, name: tree.Name, where: Spec) -> None:
         if name.text in where.declared:
@@ -176,37 +156,37 @@ class TypeResolver:
         """The number of parts of a type; shared parts are visited once."""
         known = self._sizes.get(id(kind))
         if known is None:
-            known = self._sizes[id(kind)] = 1 + sum(self._size(part) for part in parts(kind))
+            known = self._sizes[id(kind)] = 1 + sum(self._size(part) for part in types.parts(kind))
             self._measured.append(kind)  # ids stay unique
         return known
 
     def _declared(self, node: tree.TypeExpr, full: str, where: Spec) -> Type:
         if isinstance(node, tree.EnumType):
-            return Enum(full, node.members)
+            return types.Enum(full, node.members)
         if isinstance(node, tree.UnionType):
             return self._union(node, full, where)
         return self.resolve(node, where)
 
-    def _union(self, node: tree.UnionType, full: str, where: Spec) -> Union:
-        variants: list[tuple[str, Record]] = []
+    def _union(self, node: tree.UnionType, full: str, where: Spec) -> types.Union:
+        variants: list[tuple[str, types.Record]] = []
         for variant in node.variants:
             record = self._record(variant.fields, where)
             if variant.name in where.sorts and not variant.fields:
-                record = Record((("", self.sort(variant.name, where)),))
+                record = types.Record((("", self.sort(variant.name, where)),))
             if record.element is not None and any(record == other for _, other in variants):
                 message = f"{show(record.element)} is in this union twice"
                 self.report.add("S202", variant.span, message,
                                 "map the sorts of a refined spec to different ones")  # fmt: skip
             variants.append((variant.name, record))
-        return Union(full, tuple(variants))
+        return types.Union(full, tuple(variants))
 
-    def _record(self, fields: tuple[tree.FieldType, ...], home: Spec) -> Record:
-        types: dict[str, Type] = {}
+    def _record(self, fields: tuple[tree.FieldType, ...], home: Spec) -> types.Record:
+        kinds: dict[str, Type] = {}
         for item in fields:
-            if item.name in types:
+            if item.name in kinds:
                 self.report.add("S202", item.span, f"field `{item.name}` is declared twice")
-            types[item.name] = self.resolve(item.type, home)
-        return Record(tuple(types.items()))
+            kinds[item.name] = self.resolve(item.type, home)
+        return types.Record(tuple(kinds.items()))
 
 
 def check_length(node: tree.Node, length: int, report: Report) -> None:

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
+from specchk.lang.check import types
 from specchk.lang.check.access import place_at
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.declare import check_length
-from specchk.lang.check.types import (
-    BOOL,
-    MAX_TUPLE,
-    UNKNOWN,
-    Bag,
-    Int,
-    Map,
-    Option,
-    PartialMap,
-    Record,
-    Seq,
-    Set,
-    Type,
-    Union,
-    is_complete,
-    join,
-    show,
-    tuple_of,
-)  # fmt: skip
+from specchk.lang.check.types import BOOL, MAX_TUPLE, UNKNOWN, Type, is_complete, join, show, tuple_of
 from specchk.lang.syntax import tree
 from specchk.lang.syntax.bound import Bound, shown
 from specchk.lang.text.diagnostics import nearest
@@ -38,7 +21,7 @@ def check_quantified(checker: Checker, node: tree.Quantified, context: Context, 
     if len(node.binders) > 1:
         checker.report.add("S302", node.span, f"`{node.kind}` takes one name", "choose a record of both")
     item = checker.facts.binders[id(node.binders[0])]
-    return item if node.kind == "choose" else Set(item)
+    return item if node.kind == "choose" else types.Set(item)
 
 
 def check_if(checker: Checker, node: tree.IfElse, context: Context, expected: Type | None) -> Type:
@@ -63,8 +46,8 @@ def check_let(checker: Checker, node: tree.LetIn, context: Context, expected: Ty
 
 def check_set(checker: Checker, node: tree.SetLiteral, context: Context, expected: Type | None) -> Type:
     """`{a, b}`; a bag where a bag is expected."""
-    shape = Bag if isinstance(expected, Bag) else Set
-    wanted = expected.item if isinstance(expected, Set | Bag) else None
+    shape = types.Bag if isinstance(expected, types.Bag) else types.Set
+    wanted = expected.item if isinstance(expected, types.Set | types.Bag) else None
     return shape(_items(checker, node.items, context, wanted))
 
 
@@ -89,13 +72,15 @@ def _fill(checker: Checker, before: list[tuple[tree.Expr, Context, Type]], kind:
 
 def check_seq(checker: Checker, node: tree.SeqLiteral, context: Context, expected: Type | None) -> Type:
     """`[a, b]`."""
-    return Seq(_items(checker, node.items, context, expected.item if isinstance(expected, Seq) else None))
+    return types.Seq(
+        _items(checker, node.items, context, expected.item if isinstance(expected, types.Seq) else None)
+    )
 
 
 def check_tuple(checker: Checker, node: tree.TupleLiteral, context: Context, expected: Type | None) -> Type:
     """`(a, b)`."""
     check_length(node, len(node.items), checker.report)
-    wanted = expected.fields if isinstance(expected, Record) and expected.is_tuple else ()
+    wanted = expected.fields if isinstance(expected, types.Record) and expected.is_tuple else ()
     kinds = [part for _, part in wanted] if len(wanted) == len(node.items) else [None] * len(node.items)
     found: list[Type] = []
     for item, kind in zip(node.items, kinds, strict=True):
@@ -110,7 +95,9 @@ def check_set_comp(checker: Checker, node: tree.SetComp, context: Context, expec
     inner = checker.bind(node.binders, context)
     if node.condition is not None:
         checker.boolean(node.condition, inner)
-    return Set(checker.check(node.body, inner, expected.item if isinstance(expected, Set) else None))
+    return types.Set(
+        checker.check(node.body, inner, expected.item if isinstance(expected, types.Set) else None)
+    )
 
 
 def check_map_comp(checker: Checker, node: tree.MapComp, context: Context, expected: Type | None) -> Type:
@@ -119,20 +106,16 @@ def check_map_comp(checker: Checker, node: tree.MapComp, context: Context, expec
     key = checker.facts.binders[id(node.binder)]
     name = shown(node.binder.bound)
     if _bound(node.key) != node.binder.bound:
-        checker.report.add(
-            "S309",
-            node.key.span,
-            "the key of a map comprehension is the bound name itself",
-            f"write `{{ {name}: ... for {name} in ... }}`: each key has one value",
-        )
+        message = "the key of a map comprehension is the bound name itself"
+        hint = f"write `{{ {name}: ... for {name} in ... }}`: each key has one value"
+        checker.report.add("S309", node.key.span, message, hint)
     else:
         checker.check(node.key, inner)
-    if isinstance(expected, Map | PartialMap) and join(expected.key, key) is not None:
-        key = expected.key
-    value = checker.check(
-        node.value, inner, expected.value if isinstance(expected, Map | PartialMap) else None
-    )
-    return PartialMap(key, value) if isinstance(expected, PartialMap) else Map(key, value)
+    wanted = expected if isinstance(expected, types.Map | types.PartialMap) else None
+    if wanted is not None and join(wanted.key, key) is not None:
+        key = wanted.key
+    value = checker.check(node.value, inner, wanted.value if wanted is not None else None)
+    return types.PartialMap(key, value) if isinstance(expected, types.PartialMap) else types.Map(key, value)
 
 
 def _bound(node: tree.Expr) -> Bound | None:
@@ -148,7 +131,7 @@ def _bound(node: tree.Expr) -> Bound | None:
 
 def check_pairs(checker: Checker, node: tree.PairLiteral, context: Context, expected: Type | None) -> Type:
     """`{ a: 1 }`: a map where one is expected, else a record."""
-    if isinstance(expected, Map | PartialMap):
+    if isinstance(expected, types.Map | types.PartialMap):
         kind = expected.value
         for pair in node.pairs:
             checker.check(pair.key, context, expected.key)
@@ -159,11 +142,11 @@ def check_pairs(checker: Checker, node: tree.PairLiteral, context: Context, expe
         checker.report.add("S301", key.span, "a record's field is a name",
                            "a set by a condition is `filter x in S: c`")  # fmt: skip
         return UNKNOWN
-    wanted = expected if isinstance(expected, Record) else None
+    wanted = expected if isinstance(expected, types.Record) else None
     return _record(checker, node, context, wanted)
 
 
-def _record(checker: Checker, node: tree.PairLiteral, context: Context, wanted: Record | None) -> Type:
+def _record(checker: Checker, node: tree.PairLiteral, context: Context, wanted: types.Record | None) -> Type:
     """A record literal, with its fields in the order of `wanted` if that is known."""
     found: dict[str, Type] = {}
     strangers = False
@@ -187,22 +170,18 @@ def _record(checker: Checker, node: tree.PairLiteral, context: Context, wanted: 
 
 
 def _complete(
-    checker: Checker, node: tree.PairLiteral, found: dict[str, Type], wanted: Record | None
+    checker: Checker, node: tree.PairLiteral, found: dict[str, Type], wanted: types.Record | None
 ) -> Type:
     if wanted is None:
-        return Record(tuple(found.items()))
+        return types.Record(tuple(found.items()))
     missing = [name for name, _ in wanted.fields if name not in found]
     if missing:
-        checker.report.add(
-            "S305",
-            node.span,
-            f"field{'s' * (len(missing) > 1)} {', '.join(missing)} missing",
-            f"the record is {show(wanted)}",
-        )
+        message = f"field{'s' * (len(missing) > 1)} {', '.join(missing)} missing"
+        checker.report.add("S305", node.span, message, f"the record is {show(wanted)}")
     # A field may determine the part of the type that the place leaves open: `{ z: net }` beside `{ z: {} }`.
     shown = [(name, kind if is_complete(kind) else join(found.get(name, kind), kind) or kind)
              for name, kind in wanted.fields]  # fmt: skip
-    return Record(tuple(shown))
+    return types.Record(tuple(shown))
 
 
 def check_with(checker: Checker, node: tree.With, context: Context, expected: Type | None) -> Type:
@@ -229,7 +208,7 @@ def check_match(checker: Checker, node: tree.Match, context: Context, expected: 
     seen: set[str] = set()
     before: list[tuple[tree.Expr, Context, Type]] = []
     for arm in node.arms:
-        inner = _arm(checker, arm.pattern, cases, seen, context, known=bool(cases))
+        inner = _arm(checker, arm.pattern, cases, seen, context)
         kind = checker.check(arm.body, inner, result if result != UNKNOWN else None)
         before.append((arm.body, inner, kind))
         result = join(result, kind) or result
@@ -242,22 +221,15 @@ def check_match(checker: Checker, node: tree.Match, context: Context, expected: 
 
 
 def _arm(
-    checker: Checker,
-    pattern: tree.Pattern,
-    cases: dict[str, Type | None],
-    seen: set[str],
-    context: Context,
-    *,
-    known: bool,
+    checker: Checker, pattern: tree.Pattern, cases: dict[str, Type | None], seen: set[str], context: Context
 ) -> Context:
     tag = pattern.tag
     if tag in seen or "_" in seen:
         checker.report.add("S306", pattern.span, f"`{tag}` is already covered", "remove this arm")
     # Where the scrutinee has no cases at all, that is reported; each pattern would only repeat it.
-    elif tag != "_" and tag not in cases and known:
-        checker.report.add(
-            "S306", pattern.span, f"`{tag}` is not one of {', '.join(cases)}", nearest(tag, cases)
-        )
+    elif cases and tag != "_" and tag not in cases:
+        message = f"`{tag}` is not one of {', '.join(cases)}"
+        checker.report.add("S306", pattern.span, message, nearest(tag, cases))
     seen.add(tag)
     if pattern.bound is None:
         return context
@@ -269,12 +241,12 @@ def _arm(
 
 
 def _known(kind: Type) -> Type | None:
-    return kind if kind != UNKNOWN and not isinstance(kind, Int) else None
+    return kind if kind != UNKNOWN and not isinstance(kind, types.Int) else None
 
 
 def _cases(kind: Type) -> dict[str, Type | None] | None:
-    if isinstance(kind, Option):
+    if isinstance(kind, types.Option):
         return {"some": kind.item, "none": None}
-    if isinstance(kind, Union):
+    if isinstance(kind, types.Union):
         return {tag: record.element or record if record.fields else None for tag, record in kind.variants}
     return None

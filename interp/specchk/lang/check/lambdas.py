@@ -131,30 +131,21 @@ def check_enabled(
         if not is_any(value):
             checker.check(value, context, kinds[index] if index < len(kinds) else None)
     if action is None:
-        _no_action(checker, name, context)
+        if isinstance(name, tree.Name):
+            checker.unknown(name, context.spec.actions, "action", context.spec)
+        else:
+            hint = "write `enabled(act)` or `enabled(act(x, _))`; a condition of this step is `require e`"
+            known = nearest(name.span.text.strip(), context.spec.actions) or hint
+            checker.report.add("S203", name.span, "`enabled` takes the name of an action", known)
         return BOOL
     checker.facts.refs[id(node)] = Ref("action", action.name, context.spec)
-    for arg in node.args if isinstance(node, tree.CallExpr) else ():
-        if arg.label is not None:
-            checker.report.add("S302", arg.span, f"`{action.name}` takes its arguments by position")
-    if isinstance(node, tree.CallExpr) and len(values) != len(kinds):
-        message = f"`{action.name}` takes {counted(len(kinds))}, not {len(values)}"
+    if isinstance(node, tree.CallExpr):
+        checker.by_position(action.name, node.args)
         hint = f"`_` is any value; `enabled({action.name})` leaves all of them open"
-        checker.report.add(
-            "S302", node.span, message, hint, [(action.span.word(action.name), "declared here")]
-        )
+        checker.takes(action, len(values), node.span, hint)
     return BOOL
 
 
 def is_any(node: tree.Expr) -> bool:
     """Whether an argument is `_`, any value."""
     return isinstance(node, tree.Name) and node.full == "_"
-
-
-def _no_action(checker: Checker, name: tree.Expr, context: Context) -> None:
-    if isinstance(name, tree.Name):
-        checker.unknown(name, context.spec.actions, "action", context.spec)
-        return
-    hint = "write `enabled(act)` or `enabled(act(x, _))`; a condition of this step is `require e`"
-    known = nearest(name.span.text.strip(), context.spec.actions) or hint
-    checker.report.add("S203", name.span, "`enabled` takes the name of an action", known)

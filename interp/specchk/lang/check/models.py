@@ -37,12 +37,8 @@ def fixed(
     if name is None:
         name = next(iter(spec.models), None)
     if name is not None and name not in spec.models:
-        report.add(
-            "S504",
-            Span(spec.source, 0, 0),
-            f"{spec.source.path} has no model `{name}`",
-            nearest(name, spec.models) or f"its models are {', '.join(spec.models) or '(none)'}",
-        )
+        hint = nearest(name, spec.models) or f"its models are {', '.join(spec.models) or '(none)'}"
+        report.add("S504", Span(spec.source, 0, 0), f"{spec.source.path} has no model `{name}`", hint)
         return None
     model = FixedModel(name or "(command line)", spec.models.get(name) if name else None)
     for decl in _chain(spec, name, report) if name else ():
@@ -86,23 +82,22 @@ def _apply(decl: decls.Model, model: FixedModel, report: Report) -> None:
         match item:
             case decls.ModelBinding():
                 model.bindings[item.name.full] = item
-                _once(item.name.full, item.name.span, given, report)
-            case decls.Selection(kind="actions"):
-                model.actions = item.names
-                _once("actions ...", item.span, given, report)
-            case decls.Selection(kind="ignore"):
-                model.ignored = item.names
-                _once("ignore ...", item.span, given, report)
+                once("model", item.name.full, item.name.span, given, report)
             case decls.Selection():
-                model.properties = item.names
-                _once("properties ...", item.span, given, report)
+                if item.kind == "actions":
+                    model.actions = item.names
+                elif item.kind == "ignore":
+                    model.ignored = item.names
+                else:
+                    model.properties = item.names
+                once("model", f"{item.kind} ...", item.span, given, report)
 
 
-def _once(what: str, span: Span, given: dict[str, Span], report: Report) -> None:
-    """Report a part that a model fixes twice: the first would be lost."""
+def once(where: str, what: str, span: Span, given: dict[str, Span], report: Report) -> None:
+    """Report a part that a model or a view has twice, of which one would be lost; otherwise note it."""
     if what in given:
-        report.add("S202", span, f"this model has `{what}` twice", "remove one of them",
-                   [(given[what], "first given here")])  # fmt: skip
+        note = (given[what], "first given here")
+        report.add("S202", span, f"this {where} has `{what}` twice", "remove one of them", [note])
     given.setdefault(what, span)
 
 
@@ -173,15 +168,10 @@ def _names(decl: decls.Sort, binding: decls.ModelBinding, report: Report) -> tup
             twice = next((name for name in names if names.count(name) > 1), None)
             if twice is None:
                 return names
-            report.add(
-                "S505", value.span, f"`{twice}` is named twice in this sort", "elements differ by name"
-            )
+            message = f"`{twice}` is named twice in this sort"
+            report.add("S505", value.span, message, "elements differ by name")
             return ("?",)
-    report.add(
-        "S505",
-        value.span,
-        f"a sort is sized by a number from 1 to 32 or a list of names, not `{value.span.text}`",
-        f"e.g. `{decl.name} = 3` or `{decl.name} = {{a, b, c}}`",
-    )
+    message = f"a sort is sized by a number from 1 to 32 or a list of names, not `{value.span.text}`"
+    report.add("S505", value.span, message, f"e.g. `{decl.name} = 3` or `{decl.name} = {{a, b, c}}`")
     # Not empty: the checks that follow need an element, and the mistake has been reported.
     return ("?",)

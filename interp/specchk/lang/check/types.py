@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.identity import Identified
 from specchk.lang.syntax import tree
@@ -190,39 +191,23 @@ def join(a: Type, b: Type) -> Type | None:
         # Which range is larger depends on the model, so only one and the same declaration keeps its bounds.
         case Int(), Int():
             return a if a.low is b.low and a.high is b.high else INT
-        case Option(), Option():
-            return _wrap(Option, join(a.item, b.item))
-        case Set(), Set():
-            return _wrap(Set, join(a.item, b.item))
         case Seq(), Seq():
             item = join(a.item, b.item)
             return None if item is None else Seq(item, a.limit or b.limit)
-        case Bag(), Bag():
-            item = join(a.item, b.item)
-            return None if item is None else Bag(item, a.limit)
+        case (Option(item=x), Option(item=y)) | (Set(item=x), Set(item=y)) | (Bag(item=x), Bag(item=y)):
+            item = join(x, y)
+            return None if item is None else replace(a, item=item)
         # `{}` is also how an empty bag or partial map is written.
         case Bag() | PartialMap(), Set(Unknown()):
             return a
         case Set(Unknown()), Bag() | PartialMap():
             return b
-        case Map(), Map():
-            return _join_maps(a, b)
-        case PartialMap(), PartialMap():
-            return _join_maps(a, b)
+        case (Map(k, v), Map(l, w)) | (PartialMap(k, v), PartialMap(l, w)):
+            key, value = join(k, l), join(v, w)
+            return None if key is None or value is None else replace(a, key=key, value=value)
         case Record(), Record():
             return _join_records(a, b)
     return a if a == b else None
-
-
-def _wrap(shape: type[Option] | type[Set], item: Type | None) -> Type | None:
-    return None if item is None else shape(item)
-
-
-def _join_maps(a: Map | PartialMap, b: Map | PartialMap) -> Type | None:
-    key, value = join(a.key, b.key), join(a.value, b.value)
-    if key is None or value is None:
-        return None
-    return Map(key, value) if isinstance(a, Map) else PartialMap(key, value)
 
 
 def _join_records(a: Record, b: Record) -> Type | None:

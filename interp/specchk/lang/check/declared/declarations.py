@@ -2,257 +2,224 @@
 
 from __future__ import annotations
 
+from specchk.lang.check import types
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.declared.circles import circles, recursions
 from specchk.lang.check.declared.statements import StatementChecker
 from specchk.lang.check.levels import Level, children
-from specchk.lang.check.model_rules import Refinements
+from specchk.lang.check.model_rules import check_imports, check_mappings, map_sorts
+from specchk.lang.check.models import once
 from specchk.lang.check.spec import Role, Spec
-from specchk.lang.check.types import (
-    BOOL,
-    UNKNOWN,
-    Enum,
-    Option,
-    Set,
-    Sort,
-    Type,
-    enumerable,
-    show,
-    unbounded_part,
-)  # fmt: skip
+from specchk.lang.check.types import BOOL, UNKNOWN, Type, enumerable, show, unbounded_part
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import nearest
 from specchk.lang.text.source import Span
 
 
-class Declarations:
-    """Checks every declaration of one namespace (models and scenarios: lang/check/model_rules.py)."""
-
-    def __init__(self, checker: Checker) -> None:
-        self.checker = checker
-        self.report = checker.report
-
-    def check(self, spec: Spec) -> None:
-        """Check all declarations of a namespace except its models and scenarios."""
-        refinements = Refinements(self.checker)
-        refinements.sorts(spec)  # before anything of a refined spec is typed
-        for other in (*spec.imports.values(), *spec.refined.values()):
-            self.check(other)
-        self._types(spec)
-        self._constants(spec)
-        for definition in spec.defs.values():
-            for node in (definition.returns, *[node for p in definition.params for node in _types_of(p)]):
-                if node is not None:
-                    self.checker.resolver.resolve(node, spec)
-                    self._bounds(node, spec)
-            self.checker.returns(definition, spec, definition)
-            if spec.role is Role.LIBRARY:
-                most, place = Level.CONSTANT, "an imported definition has no state to read"
-            else:
-                most, place = Level.STATE, "a definition is a state expression"
-            self.checker.levels.demand(definition, most, place)
-        recursions(spec, self.checker.facts, self.report)
-        refinements.imports(spec)
-        # Only what can be imported: variables, actions and properties of a library take no part here.
+def check_declarations(checker: Checker, spec: Spec) -> None:
+    """Check all declarations of a namespace except its models and scenarios."""
+    map_sorts(checker, spec)  # before anything of a refined spec is typed
+    for other in (*spec.imports.values(), *spec.refined.values()):
+        check_declarations(checker, other)
+    _types(checker, spec)
+    _constants(checker, spec)
+    for definition in spec.defs.values():
+        for node in (definition.returns, *[node for p in definition.params for node in _types_of(p)]):
+            if node is not None:
+                checker.resolver.resolve(node, spec)
+                _bounds(checker, node, spec)
+        checker.returns(definition, spec, definition)
         if spec.role is Role.LIBRARY:
-            return
-        for variable in spec.variables.values():
-            self._variable(variable, spec)
-        for init in spec.inits:
-            self._conjuncts(init.lets, init.conjuncts, spec, Level.STATE, "`init` describes a state")
-        statements = StatementChecker(self.checker)
-        statements.helpers(spec)
-        for param in [param for helper in spec.helpers.values() for param in helper.params]:
-            self._bounds(param.type, spec)
-        for action in spec.actions.values():
-            self._action(action, spec, statements)
-        circles(spec, self.checker.facts, self.report)
-        for item in [item for fair in spec.fair for item in fair.actions]:
-            self._fair(item, spec)
-        # What else a refined spec claims of itself is checked where it is the spec that runs.
-        if spec.role is Role.REFINED:
-            return
-        for prop in spec.properties.values():
-            self._property(prop, spec)
-        self._deadlock(spec)
-        refinements.mappings(spec)
-        for view in spec.views:
-            self._view(view, spec)
+            most, place = Level.CONSTANT, "an imported definition has no state to read"
+        else:
+            most, place = Level.STATE, "a definition is a state expression"
+        checker.levels.demand(definition, most, place)
+    recursions(spec, checker.facts, checker.report)
+    check_imports(checker, spec)
+    # Only what can be imported: variables, actions and properties of a library take no part here.
+    if spec.role is Role.LIBRARY:
+        return
+    for variable in spec.variables.values():
+        _variable(checker, variable, spec)
+    for init in spec.inits:
+        _conjuncts(checker, init, spec, Level.STATE, "`init` describes a state")
+    statements = StatementChecker(checker)
+    statements.helpers(spec)
+    for param in [param for helper in spec.helpers.values() for param in helper.params]:
+        _bounds(checker, param.type, spec)
+    for action in spec.actions.values():
+        _action(checker, action, spec, statements)
+    circles(spec, checker.facts, checker.report)
+    for item in [item for fair in spec.fair for item in fair.actions]:
+        _fair(checker, item, spec)
+    # What else a refined spec claims of itself is checked where it is the spec that runs.
+    if spec.role is Role.REFINED:
+        return
+    for prop in spec.properties.values():
+        _property(checker, prop, spec)
+    _deadlock(checker, spec)
+    check_mappings(checker, spec)
+    for view in spec.views:
+        _view(checker, view, spec)
 
-    def _types(self, spec: Spec) -> None:
-        for decl in spec.types.values():
-            self.checker.resolver.declared(decl.name, spec, decl)
-        places = [d.type for d in spec.types.values()] + [d.type for d in spec.consts.values()]
-        for node in places + [d.type for d in spec.variables.values()]:
-            self._bounds(node, spec)
 
-    def _bounds(self, node: tree.Node, spec: Spec) -> None:
-        """Check that the bounds inside a type expression are constant integers."""
-        bounds: tuple[tree.Expr, ...] = ()
-        match node:
-            case tree.RangeType():
-                bounds = (node.low, node.high)
-            case tree.NatType():
-                bounds = (node.horizon,)
-            case tree.SeqType() | tree.BagType():
-                bounds = (node.limit,)
-        for bound in bounds:
-            self.checker.integer(bound, Context(spec))
-            self.checker.levels.demand(bound, Level.CONSTANT, "a bound is a constant")
-        for part in children(node):
-            self._bounds(part, spec)
+def _types(checker: Checker, spec: Spec) -> None:
+    for decl in spec.types.values():
+        checker.resolver.declared(decl.name, spec, decl)
+    places = [d.type for d in spec.types.values()] + [d.type for d in spec.consts.values()]
+    for node in places + [d.type for d in spec.variables.values()]:
+        _bounds(checker, node, spec)
 
-    def _constants(self, spec: Spec) -> None:
-        for const in spec.consts.values():
-            self._const(const, spec)
-        for one in spec.assumes:
-            place = "an assumption is one about constants"
-            self._conjuncts(one.lets, one.conjuncts, spec, Level.CONSTANT, place)
 
-    def _const(self, decl: decls.Const, spec: Spec) -> None:
-        kind = self.checker.resolver.resolve(decl.type, spec)
-        if decl.default is not None:
-            self._constant(decl.default, spec, kind, "a default is a constant")
+def _bounds(checker: Checker, node: tree.Node, spec: Spec) -> None:
+    """Check that the bounds inside a type expression are constant integers."""
+    bounds: tuple[tree.Expr, ...] = ()
+    match node:
+        case tree.RangeType():
+            bounds = (node.low, node.high)
+        case tree.NatType():
+            bounds = (node.horizon,)
+        case tree.SeqType() | tree.BagType():
+            bounds = (node.limit,)
+    for bound in bounds:
+        checker.integer(bound, Context(spec))
+        checker.levels.demand(bound, Level.CONSTANT, "a bound is a constant")
+    for part in children(node):
+        _bounds(checker, part, spec)
 
-    def _constant(self, node: tree.Expr, spec: Spec, kind: Type, place: str) -> None:
-        self.checker.typed(node, Context(spec), kind, Level.CONSTANT, place)
 
-    def _variable(self, decl: decls.Var, spec: Spec) -> None:
-        kind = self.checker.resolver.resolve(decl.type, spec)
-        self._finite(kind, decl.type)
-        if decl.initial is not None:
-            self._constant(decl.initial, spec, kind, "an initial value is a constant")
-        if decl.choices is not None:
-            self._constant(decl.choices, spec, Set(kind), "an initial choice is a constant")
-        # An `init` block may describe any variable; whether it does only the initial states show.
-        if (
-            decl.initial is None
-            and decl.choices is None
-            and not spec.inits
-            and "init" not in self.report.lost
-        ):
-            self.report.add(
-                "S310",
-                decl.span,
-                f"`{decl.name}` has no initial value",
-                "give it one with `= e`, a choice with `in S`, or describe it in `init:` "
-                "(any value: `init: true`)",
-            )
+def _constants(checker: Checker, spec: Spec) -> None:
+    for const in spec.consts.values():
+        kind = checker.resolver.resolve(const.type, spec)
+        if const.default is not None:
+            _constant(checker, const.default, spec, kind, "a default is a constant")
+    for assume in spec.assumes:
+        _conjuncts(checker, assume, spec, Level.CONSTANT, "an assumption is one about constants")
 
-    def _finite(self, kind: Type, node: tree.TypeExpr) -> None:
-        part = unbounded_part(kind)
-        if part is not None:
-            self.report.add("S307", node.span, f"a variable's type is finite, but {part} is not",
-                            "use a range `0..N`, `nat upto N`, or a limit `upto N`")  # fmt: skip
 
-    def _property(self, decl: decls.Property, spec: Spec) -> None:
-        most, place = {
-            "step invariant": (Level.ACTION, "a step invariant relates two states"),
-            "liveness": (Level.TEMPORAL, ""),
-        }.get(decl.kind, (Level.STATE, f"`{decl.kind}` describes a state"))
-        self._conjuncts(decl.lets, decl.conjuncts, spec, most, place)
+def _constant(checker: Checker, node: tree.Expr, spec: Spec, kind: Type, place: str) -> None:
+    checker.typed(node, Context(spec), kind, Level.CONSTANT, place)
 
-    def _conjuncts(
-        self,
-        lets: tuple[decls.Let, ...],
-        conjuncts: tuple[tree.Expr, ...],
-        spec: Spec,
-        most: Level,
-        place: str,
-    ) -> None:
-        context = self.checker.lets(lets, Context(spec))
-        for conjunct in conjuncts:
-            self.checker.check(conjunct, context, BOOL)
-        for node in (*lets, *conjuncts):
-            self.checker.levels.demand(node, most, place)
 
-    def _action(self, decl: decls.Action, spec: Spec, statements: StatementChecker) -> None:
-        context = Context(spec)
-        for param in decl.params:
-            kind = self.checker.resolver.resolve(param.type, spec)
-            self._bounds(param.type, spec)
-            if not enumerable(kind):
-                self.report.add("S307", param.span, f"the values of {show(kind)} cannot be listed",
-                                "an action's parameters range over finite types")  # fmt: skip
-            self.checker.fresh(param.name, param.span, context)
-            context = context.bind(param.name, kind)
-        statements.block(decl.body, context, [])
+def _variable(checker: Checker, decl: decls.Var, spec: Spec) -> None:
+    kind = checker.resolver.resolve(decl.type, spec)
+    part = unbounded_part(kind)
+    if part is not None:
+        message = f"a variable's type is finite, but {part} is not"
+        hint = "use a range `0..N`, `nat upto N`, or a limit `upto N`"
+        checker.report.add("S307", decl.type.span, message, hint)
+    if decl.initial is not None:
+        _constant(checker, decl.initial, spec, kind, "an initial value is a constant")
+    if decl.choices is not None:
+        _constant(checker, decl.choices, spec, types.Set(kind), "an initial choice is a constant")
+    # An `init` block may describe any variable; whether it does only the initial states show.
+    is_given = decl.initial is not None or decl.choices is not None or spec.inits
+    if not is_given and "init" not in checker.report.lost:
+        any_value = "describe it in `init:` (any value: `init: true`)"
+        hint = f"give it one with `= e`, a choice with `in S`, or {any_value}"
+        checker.report.add("S310", decl.span, f"`{decl.name}` has no initial value", hint)
 
-    def _view(self, view: decls.View, spec: Spec) -> None:
-        lane = self._lane(view, spec)
-        if lane is None:
-            self.checker.unknown(view.sort, spec.sorts, "sort", spec)
-            return
-        context = Context(spec).bind(view.lane, lane)
-        # In each of these a later line would replace an earlier one, as a later view does.
-        for lines in (view.logs, view.marks, view.labels):
-            given: dict[str, Span] = {}
-            for item in lines:
-                self.checker.settle(item.value, context)
-                self.checker.levels.demand(item.value, Level.STATE, "a view shows one state")
-                self._once(item.name, item.span, given)
-        given = {}
-        for name in view.hidden:
-            if name.full not in spec.variables:
-                self.checker.unknown(name, spec.variables, "variable", spec)
-        for arrow in view.arrows:
-            self._arrow(arrow, lane, spec)
-            self._once(arrow.action, arrow.span, given)
 
-    def _once(self, name: str, span: Span, given: dict[str, Span]) -> None:
-        """Report a repeated line of a view; otherwise note it."""
-        if name in given:
-            self.report.add("S202", span, f"this view has `{name}` twice", "remove one of them",
-                            [(given[name], "first given here")])  # fmt: skip
-        given.setdefault(name, span)
+def _property(checker: Checker, decl: decls.Property, spec: Spec) -> None:
+    most, place = {
+        "step invariant": (Level.ACTION, "a step invariant relates two states"),
+        "liveness": (Level.TEMPORAL, ""),
+    }.get(decl.kind, (Level.STATE, f"`{decl.kind}` describes a state"))
+    _conjuncts(checker, decl, spec, most, place)
 
-    def _lane(self, view: decls.View, spec: Spec) -> Sort | Enum | None:
-        """Check the type whose values are the lanes: a sort, or a declared enum."""
-        if view.sort.full in spec.sorts:
-            return Sort(view.sort.full)
-        if view.sort.full in spec.types:
-            found = self.checker.resolver.declared(view.sort.full, spec, view.sort)
-            return found if isinstance(found, Enum) else None
-        return None
 
-    def _arrow(self, arrow: decls.Arrow, lane: Sort | Enum, spec: Spec) -> None:
-        action = spec.actions.get(arrow.action)
-        if action is None or len(action.params) != len(arrow.params):
-            what, known = (
-                ("these are not the parameters of", ()) if action else ("there is no action", spec.actions)
-            )
-            self.report.add("S203", arrow.span, f"{what} `{arrow.action}`", nearest(arrow.action, known))
-            return
-        context = Context(spec)
-        for name, param in zip(arrow.params, action.params, strict=True):
-            context = context.bind(name, self.checker.resolver.resolve(param.type, spec))
-        for node in (arrow.source, arrow.target):
-            found = self.checker.settle(node, context)
-            if found not in (lane, Option(lane), UNKNOWN):
-                self.checker.mismatch(node.span, found, lane)
-            self.checker.levels.demand(node, Level.STATE, "an arrow is drawn from the state before the step")
+def _conjuncts(
+    checker: Checker, decl: decls.Init | decls.Assume | decls.Property, spec: Spec, most: Level, place: str
+) -> None:
+    context = checker.lets(decl.lets, Context(spec))
+    for conjunct in decl.conjuncts:
+        checker.check(conjunct, context, BOOL)
+    for node in (*decl.lets, *decl.conjuncts):
+        checker.levels.demand(node, most, place)
 
-    def _deadlock(self, spec: Spec) -> None:
-        for ok in spec.deadlock:
-            if ok.when is not None:
-                self.checker.boolean(ok.when, Context(spec))
-                self.checker.levels.demand(ok.when, Level.STATE, "`deadlock ok` describes a state")
 
-    def _fair(self, item: decls.FairAction, spec: Spec) -> None:
-        action = spec.actions.get(item.action.full)
-        if action is None:
-            self.checker.unknown(item.action, spec.actions, "action", spec)
-            return
-        names = [param.name for param in action.params]
-        given = list(item.params)
-        # The parameter's own name and no other: a constant or an element would read as one instance.
-        fits = len(given) == len(names) and all(g in (n, "_") for g, n in zip(given, names, strict=True))
-        if given and not fits:
-            self.report.add(
-                "S602", item.span, f"the parameters of `{action.name}` are ({', '.join(names)}), not these",
-                f"`{action.name}({', '.join(names)})` is fairness for each of their values, with `_` for any",
-                [(action.span.word(action.name), "declared here")],
-            )  # fmt: skip
+def _action(checker: Checker, decl: decls.Action, spec: Spec, statements: StatementChecker) -> None:
+    for param in decl.params:
+        kind = checker.resolver.resolve(param.type, spec)
+        _bounds(checker, param.type, spec)
+        if not enumerable(kind):
+            message = f"the values of {show(kind)} cannot be listed"
+            checker.report.add("S307", param.span, message, "an action's parameters range over finite types")
+    statements.block(decl.body, checker.parameters(decl, spec), [])
+
+
+def _view(checker: Checker, view: decls.View, spec: Spec) -> None:
+    lane = _lane(checker, view, spec)
+    if lane is None:
+        checker.unknown(view.sort, spec.sorts, "sort", spec)
+        return
+    context = Context(spec).bind(view.lane, lane)
+    # In each of these a later line would replace an earlier one, as a later view does.
+    for lines in (view.logs, view.marks, view.labels):
+        given: dict[str, Span] = {}
+        for item in lines:
+            checker.settle(item.value, context)
+            checker.levels.demand(item.value, Level.STATE, "a view shows one state")
+            once("view", item.name, item.span, given, checker.report)
+    given = {}
+    for name in view.hidden:
+        if name.full not in spec.variables:
+            checker.unknown(name, spec.variables, "variable", spec)
+    for arrow in view.arrows:
+        _arrow(checker, arrow, lane, spec)
+        once("view", arrow.action, arrow.span, given, checker.report)
+
+
+def _lane(checker: Checker, view: decls.View, spec: Spec) -> types.Sort | types.Enum | None:
+    """Check the type whose values are the lanes: a sort, or a declared enum."""
+    if view.sort.full in spec.sorts:
+        return types.Sort(view.sort.full)
+    if view.sort.full in spec.types:
+        found = checker.resolver.declared(view.sort.full, spec, view.sort)
+        return found if isinstance(found, types.Enum) else None
+    return None
+
+
+def _arrow(checker: Checker, arrow: decls.Arrow, lane: types.Sort | types.Enum, spec: Spec) -> None:
+    action = spec.actions.get(arrow.action)
+    if action is None or len(action.params) != len(arrow.params):
+        what, known = (
+            ("these are not the parameters of", ()) if action else ("there is no action", spec.actions)
+        )
+        checker.report.add("S203", arrow.span, f"{what} `{arrow.action}`", nearest(arrow.action, known))
+        return
+    context = Context(spec)
+    for name, param in zip(arrow.params, action.params, strict=True):
+        context = context.bind(name, checker.resolver.resolve(param.type, spec))
+    for node in (arrow.source, arrow.target):
+        found = checker.settle(node, context)
+        if found not in (lane, types.Option(lane), UNKNOWN):
+            checker.mismatch(node.span, found, lane)
+        checker.levels.demand(node, Level.STATE, "an arrow is drawn from the state before the step")
+
+
+def _deadlock(checker: Checker, spec: Spec) -> None:
+    for ok in spec.deadlock:
+        if ok.when is not None:
+            checker.boolean(ok.when, Context(spec))
+            checker.levels.demand(ok.when, Level.STATE, "`deadlock ok` describes a state")
+
+
+def _fair(checker: Checker, item: decls.FairAction, spec: Spec) -> None:
+    action = spec.actions.get(item.action.full)
+    if action is None:
+        checker.unknown(item.action, spec.actions, "action", spec)
+        return
+    names = [param.name for param in action.params]
+    given = list(item.params)
+    # The parameter's own name and no other: a constant or an element would read as one instance.
+    fits = len(given) == len(names) and all(g in (n, "_") for g, n in zip(given, names, strict=True))
+    if given and not fits:
+        checker.report.add(
+            "S602", item.span, f"the parameters of `{action.name}` are ({', '.join(names)}), not these",
+            f"`{action.name}({', '.join(names)})` is fairness for each of their values, with `_` for any",
+            [(action.span.word(action.name), "declared here")],
+        )  # fmt: skip
 
 
 def _types_of(param: decls.Param | decls.OperatorParam) -> tuple[tree.TypeExpr, ...]:

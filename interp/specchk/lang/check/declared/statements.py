@@ -14,7 +14,7 @@ from specchk.lang.check.spec import Spec
 from specchk.lang.check.types import UNKNOWN, Option, Set, show
 from specchk.lang.syntax import decls, tree
 from specchk.lang.syntax.habits import statement_hint
-from specchk.lang.text.diagnostics import counted, nearest
+from specchk.lang.text.diagnostics import nearest
 from specchk.lang.text.source import Span
 
 Place = tuple[str, tuple[tree.Accessor, ...], Span]
@@ -40,7 +40,8 @@ class StatementChecker:
                 call = next((one for one in rest if one.callee.text not in self._written), None)
                 if call is None:
                     way.pop()
-                    self._written[name] = self._helper(spec.helpers[name], spec)
+                    helper = spec.helpers[name]
+                    self._written[name] = self.block(helper.body, self.checker.parameters(helper, spec), [])
                 elif any(name == call.callee.text for name, _ in way):
                     self._recursive(call, [name for name, _ in way])
                 else:
@@ -52,13 +53,6 @@ class StatementChecker:
             "S206", call.span, f"helper actions may not be recursive: {' -> '.join(circle)}",
             "a loop is an action that is enabled while there is something to do",
         )  # fmt: skip
-
-    def _helper(self, decl: decls.Helper, spec: Spec) -> list[Place]:
-        context = Context(spec)
-        for param in decl.params:
-            self.checker.fresh(param.name, param.span, context)
-            context = context.bind(param.name, self.checker.resolver.resolve(param.type, spec))
-        return self.block(decl.body, context, [])
 
     def block(self, body: tuple[decls.Stmt, ...], context: Context, assigned: list[Place]) -> list[Place]:
         """Check statements in order; returns the places they write."""
@@ -169,14 +163,8 @@ class StatementChecker:
         if helper is None:
             self._no_helper(call, context)
             return assigned
-        for arg in call.args:
-            if arg.label is not None:
-                self.checker.report.add("S302", arg.span, f"`{name}` takes its arguments by position")
-        if len(values) != len(kinds):
-            self.checker.report.add(
-                "S302", call.span, f"`{name}` takes {counted(len(kinds))}, not {len(values)}",
-                notes=[(helper.span.word(name), "declared here")],
-            )  # fmt: skip
+        self.checker.by_position(name, call.args)
+        if not self.checker.takes(helper, len(values), call.span):
             return assigned
         marked = [self._marked(value) for value in values]
         given = dict(zip([param.name for param in helper.params], marked, strict=True))
