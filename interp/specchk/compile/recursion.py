@@ -23,7 +23,7 @@ from specchk.compile.scope import Closure, Frame, Lowerings, Scope
 from specchk.ir.nodes import Apply, Const, Expr
 from specchk.ir.ops import Op
 from specchk.ir.ranges import narrowest
-from specchk.ir.types import Int, Option, Seq, Type, components, of_shape
+from specchk.ir.types import Int, Option, Seq, Type, components, is_empty, of_shape
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
@@ -50,7 +50,7 @@ class RecursionLowering:
             size = operators.applied(span, Op.DECREASED, size, around.measure)
 
         def within(measure: Expr) -> Expr:
-            if _is_impossible(measure.type):
+            if is_empty(measure.type):
                 return self._no_value(decl, scope, span)
             self._count(scope, span)
             inner = replace(scope, calls=(*before, Frame(decl, measure)))
@@ -96,10 +96,6 @@ def _call_around(decl: decls.Def, scope: Scope) -> tuple[tuple[Frame, ...], Fram
         if frame.decl is decl:
             return scope.calls[:index], frame
     return scope.calls, None
-
-
-def _is_impossible(kind: Type) -> bool:
-    return isinstance(kind, Int) and kind.high < kind.low
 
 
 def bounded(what: str, kind: Type, span: Span) -> None:

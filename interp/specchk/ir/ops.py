@@ -36,6 +36,7 @@ from specchk.ir.types import (
     fits,
     has_horizon,
     hull,
+    is_empty,
     item_of,
     of_shape,
 )  # fmt: skip
@@ -85,11 +86,7 @@ class Card(Struct, frozen=True):
         """Whether the arguments have the right number and shapes; one without a value has every shape."""
         if self.shapes is None or len(kinds) != len(self.shapes):
             return self.shapes is None
-        return all(isinstance(k, shape) or _is_empty(k) for k, shape in zip(kinds, self.shapes, strict=True))
-
-
-def _is_empty(kind: Type) -> bool:
-    return isinstance(kind, Int) and kind.high < kind.low
+        return all(isinstance(k, shape) or is_empty(k) for k, shape in zip(kinds, self.shapes, strict=True))
 
 
 def _item(kind: Type) -> Type:
@@ -164,7 +161,7 @@ def _numbers(ends: Callable[[Int, Int], tuple[int, int]]) -> Rule:
     def rule(kinds: Kinds, _: int) -> Type:
         a, b = (of_shape(kind, Int) for kind in kinds)
         # The ends of an interval without a number have no meaning, and no result can be derived from them.
-        low, high = (0, -1) if _is_empty(a) or _is_empty(b) else ends(a, b)
+        low, high = (0, -1) if is_empty(a) or is_empty(b) else ends(a, b)
         return Int(low, high, a.horizon or b.horizon)
 
     return rule
@@ -232,10 +229,6 @@ def _with_value(kinds: Kinds, _: int) -> Type:
 
 def _with_item(kinds: Kinds, _: int) -> Type:
     return Seq(hull(_item(kinds[0]), kinds[2]), _limit(kinds[0]))
-
-
-def _united(kinds: Kinds, _: int) -> Type:
-    return hull(*kinds)
 
 
 def _longer(shape: type[Seq | Bag]) -> Rule:
@@ -337,7 +330,7 @@ class Op(Enum):
     RANGE = Card("..", (Int, Int), _range, _long_range)
     IN_SET = Card("in", (object, Set), _member, marks="truth")
     SUBSET = Card("subset", (Set, Set), _compared, marks="truth")
-    UNION = Card("union", (Set, Set), _united)
+    UNION = Card("union", (Set, Set), lambda kinds, _: hull(*kinds))
     INTERSECT = Card("intersect", (Set, Set), _rest)
     DIFFERENCE = Card("-", (Set, Set), _rest)
     CARD = Card("card", (Set,), _card)

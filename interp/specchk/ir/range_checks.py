@@ -16,7 +16,8 @@ from specchk.ir.footprint import stored_type
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
 from specchk.ir.ranges import without_horizons
-from specchk.ir.types import Map, Record, Set, Type, fits, has_horizon
+from specchk.ir.types import Map, Record, Type, fits, has_horizon
+from specchk.ir.typing import within
 
 T = TypeVar("T")
 
@@ -47,40 +48,19 @@ def checked(program: Program, found: T) -> T:
 
 def _stored(expr: nodes.Expr, kind: Type) -> nodes.Expr:
     """`expr` with checks at the expressions computed from offsets: in its branches, fields and items."""
-    match expr:
-        case nodes.Narrow():
+    match expr, kind:
+        case nodes.Narrow(), _:
             return expr
-        case nodes.If():
-            return replace(expr, then=_stored(expr.then, kind), orelse=_stored(expr.orelse, kind))
-        case nodes.Let() | nodes.Cover():
-            return replace(expr, body=_stored(expr.body, kind))
-        case nodes.Case():
-            arms = tuple([(tag, local, _stored(body, kind)) for tag, local, body in expr.arms])
-            default = _stored(expr.default, kind) if expr.default is not None else None
-            return replace(expr, arms=arms, default=default)
-        case nodes.MapOf() if isinstance(kind, Map):
-            return replace(expr, body=_stored(expr.body, kind.value))
-        case nodes.Collect() if isinstance(kind, Set):
-            return replace(expr, body=_stored(expr.body, kind.item))
-        case nodes.Apply():
-            parts = _parts(expr, kind)
-            if parts is not None:
-                pairs = zip(expr.args, parts, strict=True)
-                return replace(expr, args=tuple([_stored(a, k) if k is not None else a for a, k in pairs]))
+        case nodes.Apply(op=Op.MAP_SET, args=(base, key, value)), Map():
+            return replace(expr, args=(_stored(base, kind), key, _stored(value, kind.value)))
+        case nodes.Apply(op=Op.WITH_FIELD, args=(base, value), data=field), Record():
+            return replace(expr, args=(_stored(base, kind), _stored(value, kind.fields[field][1])))
+    inner = within(expr, kind, _stored)
+    if inner is not None:
+        return inner
     if not has_horizon(expr.type) or (_is_read(expr) and fits(*map(without_horizons, (expr.type, kind)))):
         return expr
     return nodes.Narrow(kind, expr.span, expr)
-
-
-def _parts(expr: nodes.Apply, kind: Type) -> list[Type | None] | None:
-    """The places of an operator's arguments within the place of its result (None if not a part of it)."""
-    if expr.op is Op.MAP_SET and isinstance(kind, Map):
-        return [kind, None, kind.value]
-    if expr.op is Op.WITH_FIELD and isinstance(kind, Record):
-        return [kind, kind.fields[expr.data][1]]
-    rule = expr.op.card.part_types
-    parts = list(rule(kind, expr.data, len(expr.args))) if rule is not None else []
-    return [*parts] if rule is not None and len(parts) == len(expr.args) else None
 
 
 def _is_read(expr: nodes.Expr) -> bool:

@@ -13,6 +13,7 @@ from math import comb, prod
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.identity import Described
 
@@ -158,6 +159,11 @@ def partial_map(key: Type, value: Type) -> Set:
     return Set(Record((("key", key), ("value", value))), keyed=True)
 
 
+def is_empty(kind: Type) -> bool:
+    """Whether a type is an interval without a number: the type of the items of an empty collection."""
+    return isinstance(kind, Int) and kind.high < kind.low
+
+
 K = TypeVar("K")
 UNBOUNDED = 1 << 62  # the upper end of a range that has none
 _UNCOUNTED_BITS = 4096
@@ -175,7 +181,6 @@ def _cardinality(kind: Type) -> int:
         case Bool():
             return 2
         case Int():
-            # Ends in the wrong order are an interval without a number: the item type of an empty collection.
             return max(0, kind.high - kind.low + 1)
         case Enum() | Sort():
             return len(kind.members)
@@ -226,21 +231,16 @@ def same_keys(a: Map, b: Map) -> bool:
 
 def fits(found: Type, wanted: Type) -> bool:
     """Whether every value of `found` is a value of `wanted` (same shape, intervals within)."""
-    # A type without values fits any other: the items of an empty collection may go anywhere, whatever their
-    # shape.
-    if found is wanted or (isinstance(found, Int) and found.high < found.low):
+    # The items of an empty collection may go anywhere, whatever their shape.
+    if found is wanted or is_empty(found):
         return True
     match found, wanted:
         case Int(), Int():
             return wanted.low <= found.low and found.high <= wanted.high
-        case Option(), Option():
-            return fits(found.item, wanted.item)
-        case Set(), Set():
-            return fits(found.item, wanted.item)
-        case Seq(), Seq():
-            return found.limit <= wanted.limit and (found.limit == 0 or fits(found.item, wanted.item))
-        case Bag(), Bag():
-            return found.limit <= wanted.limit and (found.limit == 0 or fits(found.item, wanted.item))
+        case (Option(item=x), Option(item=y)) | (Set(item=x), Set(item=y)):
+            return fits(x, y)
+        case (Seq(x, limit), Seq(y, most)) | (Bag(x, limit), Bag(y, most)):
+            return limit <= most and (limit == 0 or fits(x, y))
         case Map(), Map():
             return same_keys(found, wanted) and fits(found.value, wanted.value)
         case Record(), Record():
@@ -299,10 +299,8 @@ def has_horizon_keys(kind: Type) -> bool:
 
 def hull(a: Type, b: Type) -> Type:
     """The smallest type of the common shape that contains the values of both; may raise `DifferentKeys`."""
-    if isinstance(a, Int) and a.high < a.low:  # no value of one: all are the other's
-        return b
-    if isinstance(b, Int) and b.high < b.low:
-        return a
+    if is_empty(a) or is_empty(b):  # no value of one: all are the other's
+        return b if is_empty(a) else a
     match a, b:
         case Int(), Int():
             return Int(min(a.low, b.low), max(a.high, b.high), a.horizon or b.horizon)
@@ -310,10 +308,10 @@ def hull(a: Type, b: Type) -> Type:
             return Option(hull(a.item, b.item))
         case Set(), Set():
             return Set(hull(a.item, b.item), max(a.room, b.room), a.keyed or b.keyed)
-        case Seq(), Seq():
-            return Seq(_items(a, b), max(a.limit, b.limit))
-        case Bag(), Bag():
-            return Bag(_items(a, b), max(a.limit, b.limit))
+        case (Seq(x, n), Seq(y, m)) | (Bag(x, n), Bag(y, m)):
+            if n and m:  # a collection of limit 0 has no items, whatever their type
+                return replace(a, item=hull(x, y), limit=max(n, m))
+            return replace(a, item=x if n else y, limit=max(n, m))
         case Map(), Map():
             if not same_keys(a, b):
                 raise DifferentKeys(f"a map from {show(a.key)} is not a map from {show(b.key)}")
@@ -327,28 +325,15 @@ def hull(a: Type, b: Type) -> Type:
     return a
 
 
-def _items(a: Seq | Bag, b: Seq | Bag) -> Type:
-    """The common type of the items of two collections; one of limit 0 has no items."""
-    if a.limit == 0 or b.limit == 0:
-        return b.item if a.limit == 0 else a.item
-    return hull(a.item, b.item)
-
-
 def same_shape(a: Type, b: Type) -> bool:
     """Whether two types differ at most in intervals and limits; a type without values has every shape."""
-    if isinstance(b, Int) and b.high < b.low:
+    if is_empty(b):
         return True
     match a, b:
         case Int(), Int():
             return True
-        case Option(), Option():
-            return same_shape(a.item, b.item)
-        case Set(), Set():
-            return same_shape(a.item, b.item)
-        case Seq(), Seq():
-            return same_shape(a.item, b.item)
-        case Bag(), Bag():
-            return same_shape(a.item, b.item)
+        case Option() | Set() | Seq() | Bag(), Option() | Set() | Seq() | Bag():
+            return type(a) is type(b) and same_shape(a.item, b.item)
         case Map(), Map():
             return same_keys(a, b) and same_shape(a.value, b.value)
         case Record(), Record():

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 
 from msgspec.structs import replace
 
-from specchk.ir.nodes import Apply, Const, Expr, Gather, Local, PathStep
+from specchk.ir import types
+from specchk.ir.nodes import Apply, Case, Collect, Const, Cover, Expr, Gather, If, Let, Local, MapOf, PathStep
 from specchk.ir.ops import Kinds, Op, total
-from specchk.ir.types import (
-    Bag,
-    Int,
-    Map,
-    Record,
-    Seq,
-    Set,
-    Sort,
-    Type,
-    cardinality,
-    components,
-    has_horizon,
-    item_of,
-    show,
-)  # fmt: skip
+from specchk.ir.types import Int, Map, Set, Type, cardinality, components, has_horizon, item_of, show
 
 
 def kinds(args: tuple[Expr, ...]) -> Kinds:
@@ -57,20 +44,43 @@ def most_items(domain: Expr) -> int:
         return len(domain.value)
     if isinstance(domain, Apply) and domain.op in (Op.BAG_ITEMS, Op.SEQ_ITEMS):
         source = domain.args[0].type
-        assert isinstance(source, Bag | Seq)
+        assert isinstance(source, types.Bag | types.Seq)
         return source.limit
     return cardinality(item_of(domain.type))
+
+
+def within(expr: Expr, kind: Type, stored: Callable[[Expr, Type], Expr]) -> Expr | None:
+    """An expression with the parts that make its value stored in their places in `kind`; None without any."""
+    match expr:
+        case If():
+            return replace(expr, then=stored(expr.then, kind), orelse=stored(expr.orelse, kind))
+        case Let() | Cover():
+            return replace(expr, body=stored(expr.body, kind))
+        case Case():
+            arms = tuple([(tag, local, stored(body, kind)) for tag, local, body in expr.arms])
+            default = stored(expr.default, kind) if expr.default is not None else None
+            return replace(expr, arms=arms, default=default)
+        case MapOf() if isinstance(kind, Map):
+            return replace(expr, body=stored(expr.body, kind.value))
+        case Collect() if isinstance(kind, Set):
+            return replace(expr, body=stored(expr.body, kind.item))
+        case Apply() if expr.op.card.part_types is not None:
+            places = expr.op.card.part_types(kind, expr.data, len(expr.args))
+            # A sequence or bag has fewer parts than arguments where there is no room for all of them.
+            if len(places) == len(expr.args):
+                return replace(expr, args=tuple(map(stored, expr.args, places)))
+    return None
 
 
 def part_at(kind: Type, step: PathStep) -> Type:
     """The type of the part of a record, map or sequence selected by one accessor of a path."""
     match kind:
-        case Record():
+        case types.Record():
             assert step.field is not None
             return kind.fields[step.field][1]
         case Map():
             return kind.value
-        case Seq():
+        case types.Seq():
             return kind.item
         case Set(keyed=True):
             return kind.pair[1]
@@ -80,7 +90,7 @@ def part_at(kind: Type, step: PathStep) -> Type:
 def sorts_in(kind: Type) -> Iterator[str]:
     """The sorts whose elements occur in a type's values."""
     for part in components(kind):
-        if isinstance(part, Sort):
+        if isinstance(part, types.Sort):
             yield part.name
         elif isinstance(part, Map):
             yield from sorts_in(part.key)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Never
 
 from msgspec import Struct, field
 
@@ -96,7 +96,7 @@ def parts(expr: nodes.Expr) -> tuple[nodes.Expr, ...]:
     return _PARTS[type(expr)](expr)
 
 
-def _none(_: Any) -> tuple[nodes.Expr, ...]:
+def _none(_: Any) -> tuple[Never, ...]:
     return ()
 
 
@@ -128,28 +128,17 @@ _PARTS: Mapping[type, Callable[[Any], tuple[nodes.Expr, ...]]] = MappingProxyTyp
 
 def bound(expr: nodes.Expr) -> tuple[nodes.Local, ...]:
     """The locals that a node binds."""
-    return _BOUND.get(type(expr), _nothing)(expr)
-
-
-def _nothing(_: Any) -> tuple[nodes.Local, ...]:
-    return ()
+    return _BOUND.get(type(expr), _none)(expr)
 
 
 def _local(expr: Any) -> tuple[nodes.Local, ...]:
     return (expr.local,)
 
 
-def _of_binders(expr: nodes.Collect) -> tuple[nodes.Local, ...]:
-    return tuple([local for local, _ in expr.binders])
-
-
-def _of_arms(expr: nodes.Case) -> tuple[nodes.Local, ...]:
-    return tuple([local for _, local, _ in expr.arms if local is not None])
-
-
 _BOUND: Mapping[type, Callable[[Any], tuple[nodes.Local, ...]]] = MappingProxyType({
     nodes.Quantifier: _local, nodes.Choose: _local, nodes.MapOf: _local, nodes.Let: _local,
-    nodes.Collect: _of_binders, nodes.Case: _of_arms,
+    nodes.Collect: lambda expr: tuple([local for local, _ in expr.binders]),
+    nodes.Case: lambda expr: tuple([local for _, local, _ in expr.arms if local is not None]),
 })  # fmt: skip
 
 
@@ -158,13 +147,9 @@ def results(expr: nodes.Expr) -> tuple[nodes.Expr, ...]:
     return _RESULTS.get(type(expr), _none)(expr)
 
 
-def _bodies(expr: nodes.Case) -> tuple[nodes.Expr, ...]:
-    return _of_case(expr)[1:]
-
-
 _RESULTS: Mapping[type, Callable[[Any], tuple[nodes.Expr, ...]]] = MappingProxyType({
     nodes.If: attrgetter("then", "orelse"), nodes.Let: _body, nodes.Cover: _body,
-    nodes.Case: _bodies,
+    nodes.Case: lambda expr: _of_case(expr)[1:],
 })  # fmt: skip
 
 
@@ -172,13 +157,8 @@ def scoped(expr: nodes.Expr) -> Iterator[tuple[nodes.Expr, frozenset[int]]]:
     """The direct sub-expressions, each with the locals that the node binds for it."""
     nothing: frozenset[int] = frozenset()
     match expr:
-        case nodes.Quantifier() | nodes.Choose():
-            yield expr.domain, nothing
-            yield expr.body, frozenset({expr.local.slot})
-        case nodes.MapOf():
-            yield expr.body, frozenset({expr.local.slot})
-        case nodes.Let():
-            yield expr.value, nothing
+        case nodes.Quantifier() | nodes.Choose() | nodes.MapOf() | nodes.Let():
+            yield from ((part, nothing) for part in parts(expr)[:-1])
             yield expr.body, frozenset({expr.local.slot})
         case nodes.Collect():
             names = nothing
