@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,14 +15,11 @@ from specchk.compile.nodes import operators
 from specchk.compile.nodes.partial_maps import is_partial_map
 from specchk.compile.recursion import RecursionLowering, bounded
 from specchk.compile.scope import Closure, Lowerings, Scope
+from specchk.ir import types
 from specchk.ir.nodes import Const, Expr, If, Local, Value, Var
 from specchk.ir.ops import Op
 from specchk.ir.types import (
     MAX_LISTED_BITS,
-    Int,
-    Seq,
-    Set,
-    Union,
     cardinality,
     has_horizon,
     hull,
@@ -29,7 +27,7 @@ from specchk.ir.types import (
     of_shape,
     partial_map,
     show,
-)  # fmt: skip
+)
 from specchk.ir.typing import sorts_in
 from specchk.ir.walk import inside
 from specchk.lang.check.spec import Spec
@@ -69,7 +67,10 @@ class CallLowering:
                 return self._maps(node, scope)
             args = [self.make.expression(arg.value, scope) for arg in node.args]
             if is_partial_map(args[0].type) and ref.name in ("keys", "get", "remove"):
-                return self._of_partial_map(node, args)
+                table = self.make.partial
+                rules: Mapping[str, Callable[..., Expr]]
+                rules = {"keys": table.keys, "get": table.get, "remove": table.remove}
+                return rules[ref.name](node.span, *args)
             return operators.builtin(node.span, node.callee.text, args)
         if ref.kind == "constructor":
             return self._construct(node, scope)
@@ -90,14 +91,6 @@ class CallLowering:
         }
         args = [self.make.expression(value, scope) for value in values]
         return self._applied(self._of_def(decl, home, given, scope), args, node.span)
-
-    def _of_partial_map(self, node: tree.CallExpr, args: list[Expr]) -> Expr:
-        match node.callee.text:
-            case "keys":
-                return self.make.partial.keys(node.span, args[0])
-            case "get":
-                return self.make.partial.get(node.span, args[0], args[1], args[2])
-        return self.make.partial.remove(node.span, args[0], args[1])
 
     def _of_def(self, decl: decls.Def, home: Spec, operators: Mapping[str, Closure], scope: Scope) -> Closure:
         # None of the caller's names: a definition means the same wherever it is used.  Its arguments are
@@ -121,25 +114,21 @@ class CallLowering:
         # By `let` and not by substitution: an argument is evaluated once and before the body, so that its
         # fault counts even where the body does not use the parameter, and a body that uses it twice does not
         # double it.
-        if args:
-            name, rest = closure.params[0], closure.params[1:]
+        bindings = [(name, arg, arg.span) for name, arg in zip(closure.params, args, strict=True)]
+        below, result = self.make.below, partial(self.make.expression, closure.body)
 
-            def bound(value: Expr) -> Expr:
-                inside = closure.scope.bind(name, value)
-                inner = Closure(rest, closure.lets, closure.body, inside, closure.decl)
-                return self._applied(inner, args[1:], span)
-
-            return self.make.let(name, args[0], args[0].span, bound)
-
-        def below(scope: Scope) -> Expr:
-            return self.make.below(
-                closure.lets, scope, lambda inner: self.make.expression(closure.body, inner)
+        def body(*values: Expr) -> Expr:
+            scope = closure.scope.bind_all(closure.params, values)
+            if closure.decl is None:
+                return below(closure.lets, scope, result)
+            return self.recursion.lower(
+                closure.decl, scope, span, lambda inner: below(closure.lets, inner, result)
             )
 
-        return below(closure.scope) if closure.decl is None else self.recursion.lower(closure, span, below)
+        return operators.in_turn(self.make.let, bindings, body)
 
     def _construct(self, node: tree.CallExpr, scope: Scope) -> Expr:
-        kind = of_shape(self.names.type_of(node, scope), Union)
+        kind = of_shape(self.names.type_of(node, scope), types.Union)
         fields = {arg.label or "": self.make.expression(arg.value, scope) for arg in node.args}
         return operators.variant(node.span, kind, node.callee.text, fields)
 
@@ -150,18 +139,19 @@ class CallLowering:
 
         def over(domain: Expr) -> Expr:
             found = self._items("fold", items, domain)
-            if isinstance(domain.type, Set):
+            if isinstance(domain.type, types.Set):
                 self.names.folded |= set(sorts_in(domain.type.item))
             begin = self.make.expression(start, scope)
 
-            def step(value: Expr, item: _Item) -> Expr:
-                new = self._applied(closure, [value, item.value], node.span)
+            def step(value: Expr, item: Expr) -> Expr:
+                new = self._applied(closure, [value, item], node.span)
                 bounded("`fold`", new.type, node.span)
-                if item.is_there is None:
-                    return new
-                return If(hull(new.type, value.type), node.span, item.is_there, new, value)
+                return new
 
-            return self.make.let("_fold", begin, start.span, lambda value: self._steps(value, found, step))
+            def steps(value: Expr) -> Expr:
+                return self._steps(node.span, value, found, step)
+
+            return self.make.let("_fold", begin, start.span, steps)
 
         return self.make.let("_items", self.make.expression(items, scope), items.span, over)
 
@@ -172,48 +162,47 @@ class CallLowering:
         kind = partial_map(item_of(domain.type), item_of(range_.type))
         count = cardinality(kind.pair[1]) ** min(cardinality(kind.pair[0]), MAX_LISTED_BITS + 1)
         if count > 1 << MAX_LISTED_BITS:
-            message = (
-                f"of maps from {show(kind.pair[0])} to {show(kind.pair[1])} there may be too many to list"
-            )
+            key, value = map(show, kind.pair)
+            message = f"of maps from {key} to {value} there may be too many to list"
             hint = "choose smaller constants, or a value for each key in turn: `any v in T:`"
             raise refusal("S510", node.span, message, hint)
 
         def over(found: Expr, given: Expr) -> Expr:
-            def step(made: Expr, item: _Item) -> Expr:
-                more = self.make.partial.with_key(node.span, made, item.value, given)
-                if item.is_there is None:
-                    return more
-                return If(hull(more.type, made.type), node.span, item.is_there, more, made)
+            def step(made: Expr, item: Expr) -> Expr:
+                return self.make.partial.with_key(node.span, made, item, given)
 
-            empty = Const(Set(kind), node.span, ((),))
-            return self._steps(empty, self._items("maps", keys, found), step)
+            empty = Const(types.Set(kind), node.span, ((),))
+            return self._steps(node.span, empty, self._items("maps", keys, found), step)
 
-        def under(found: Expr) -> Expr:
-            return self.make.let("_values", range_, values.span, lambda given: over(found, given))
+        bindings = [("_keys", domain, keys.span), ("_values", range_, values.span)]
+        return operators.in_turn(self.make.let, bindings, over)
 
-        return self.make.let("_keys", domain, keys.span, under)
-
-    def _steps(self, value: Expr, items: Sequence[_Item], step: Callable[[Expr, _Item], Expr]) -> Expr:
+    def _steps(
+        self, span: Span, value: Expr, items: Sequence[_Item], step: Callable[[Expr, Expr], Expr]
+    ) -> Expr:
         """The result of all steps in turn from an initial value, which is bound to a name."""
-        if len(items) < 2:
-            return step(value, items[0]) if items else value
+        if not items:
+            return value
+        if len(items) == 1:
+            new, is_there = step(value, items[0].value), items[0].is_there
+            return new if is_there is None else If(hull(new.type, value.type), span, is_there, new, value)
         # Halves in halves: a chain of as many bound values as there are items would nest too deeply.
         middle = len(items) // 2
-        first = self._steps(value, items[:middle], step)
-        return self.make.let("_fold", first, first.span, lambda mid: self._steps(mid, items[middle:], step))
+        first, rest = self._steps(span, value, items[:middle], step), items[middle:]
+        return self.make.let("_fold", first, first.span, lambda mid: self._steps(span, mid, rest, step))
 
     def _items(self, what: str, node: tree.Expr, domain: Expr) -> list[_Item]:
         """The items that a call may iterate over: those of a constant, else as many as the type allows."""
         span = node.span
-        if isinstance(domain.type, Seq):
+        if isinstance(domain.type, types.Seq):
             self._bounded(what, domain.type.limit, span)
             length = operators.of_word(span, "len", domain)
-            places = [Const(Int(n, n), span, n) for n in range(domain.type.limit)]
+            places = [Const(types.Int(n, n), span, n) for n in range(domain.type.limit)]
             return [
                 _Item(operators.of_word(span, "<", at, length), operators.at(span, domain, at))
                 for at in places
             ]
-        kind = of_shape(domain.type, Set)
+        kind = of_shape(domain.type, types.Set)
         known = self._known(domain)
         if known is not None:
             self._bounded(what, len(known), span)
@@ -242,8 +231,8 @@ class CallLowering:
             raise refusal("S510", span, message, hint)
 
 
-def _constant(kind: Set, span: Span, value: Value) -> Const:
+def _constant(kind: types.Set, span: Span, value: Value) -> Const:
     """An item of a set; the type of a number is narrowed to it, so that sums are not wider than necessary."""
-    if isinstance(kind.item, Int) and isinstance(value, int):
-        return Const(Int(value, value), span, value)
+    if isinstance(kind.item, types.Int) and isinstance(value, int):
+        return Const(types.Int(value, value), span, value)
     return Const(kind.item, span, value)

@@ -97,9 +97,7 @@ class EnabledLowering:
             part = self._statement(stmt, scope, span)
             if part is not None:
                 parts.append(part)
-        if len(parts) == 1:
-            return parts[0]
-        return And(BOOL, span, tuple(parts)) if parts else Const(BOOL, span, True)
+        return operators.conjoined(span, parts)
 
     def _let(self, stmt: decls.Let, rest: tuple[decls.Stmt, ...], scope: Scope, span: Span) -> Expr:
         value = self.make.expression(stmt.value, scope)
@@ -146,12 +144,10 @@ class EnabledLowering:
         helper = scope.home.helpers[call.callee.text]
         # By the caller's names: they end where the helper action's begin.
         values = [self.make.expression(arg.value, scope) for arg in call.args]
-        pairs = tuple(zip([param.name for param in helper.params], values, strict=True))
+        names = [param.name for param in helper.params]
 
-        def bound(pairs: tuple[tuple[str, Expr], ...], inner: Scope) -> Expr:
-            if not pairs:
-                return self._block(helper.body, inner, call.span)
-            (name, value), rest = pairs[0], pairs[1:]
-            return self.make.let(name, value, call.span, lambda known: bound(rest, inner.bind(name, known)))
+        def body(*known: Expr) -> Expr:
+            return self._block(helper.body, replace(scope, names={}).bind_all(names, known), call.span)
 
-        return bound(pairs, replace(scope, names={}))
+        bindings = [(name, value, call.span) for name, value in zip(names, values, strict=True)]
+        return operators.in_turn(self.make.let, bindings, body)

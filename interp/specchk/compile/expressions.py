@@ -18,41 +18,9 @@ from specchk.compile.nodes import operators
 from specchk.compile.nodes.partial_maps import PartialMaps, is_partial_map
 from specchk.compile.nodes.unions import element_of, lifted, member
 from specchk.compile.scope import Lowerings, Points, Scope
-from specchk.ir.nodes import (
-    And,
-    Case,
-    Choose,
-    Collect,
-    Const,
-    Expr,
-    Gather,
-    If,
-    Implies,
-    Let,
-    Local,
-    MapOf,
-    Or,
-    PathStep,
-    Quantifier,
-    Value,
-    Var,
-)  # fmt: skip
-from specchk.ir.types import (
-    BOOL,
-    Bag,
-    DifferentKeys,
-    Int,
-    Map,
-    Option,
-    Record,
-    Seq,
-    Set,
-    Type,
-    Union,
-    hull,
-    item_of,
-    of_shape,
-)  # fmt: skip
+from specchk.ir import nodes, types
+from specchk.ir.nodes import Const, Expr, Local, PathStep, Value, Var
+from specchk.ir.types import BOOL, DifferentKeys, Type, hull, item_of, of_shape
 from specchk.ir.typing import folded, part_at
 from specchk.ir.walk import inside
 from specchk.lang.check.models import FixedModel
@@ -152,7 +120,7 @@ class ExpressionLowering:
     def _literal(self, node: tree.IntLiteral | tree.BoolLiteral | tree.NoneLiteral, scope: Scope) -> Const:
         match node:
             case tree.IntLiteral():
-                return Const(Int(node.value, node.value), node.span, node.value)
+                return Const(types.Int(node.value, node.value), node.span, node.value)
             case tree.BoolLiteral():
                 return Const(BOOL, node.span, node.value)
         return Const(self.names.type_of(node, scope), node.span, ())
@@ -163,7 +131,7 @@ class ExpressionLowering:
             return body(value)
         local = self.local(bound, value.type, span)
         inner = body(local)
-        return Let(inner.type, span, local, value, inner)
+        return nodes.Let(inner.type, span, local, value, inner)
 
     def _access(self, node: tree.Name | tree.Field | tree.Index, scope: Scope) -> Expr:
         if isinstance(node, tree.Name) or id(node) in self.facts.refs:
@@ -187,8 +155,7 @@ class ExpressionLowering:
         """`let` lines and the conjuncts below them."""
 
         def conjoined(inner: Scope) -> Expr:
-            parts = tuple(self.lower(conjunct, inner) for conjunct in conjuncts)
-            return parts[0] if len(parts) == 1 else And(BOOL, span, parts)
+            return operators.conjoined(span, [self.lower(conjunct, inner) for conjunct in conjuncts])
 
         return self.below(lets, scope, conjoined)
 
@@ -237,17 +204,17 @@ class ExpressionLowering:
             chain.append(left.right)
             left = left.left
         parts = tuple(self.lower(part, scope) for part in [left, *reversed(chain)])
-        return (And if node.op == "and" else Or)(BOOL, node.span, parts)
+        return (nodes.And if node.op == "and" else nodes.Or)(BOOL, node.span, parts)
 
     def _items(self, node: tree.SetLiteral | tree.SeqLiteral, scope: Scope) -> Expr:
         args = tuple(self.lower(item, scope) for item in node.items)
         kind = self.names.type_of(node, scope)
-        assert isinstance(kind, Set | Seq | Bag)
+        assert isinstance(kind, types.Set | types.Seq | types.Bag)
         return operators.collection(node.span, kind, args)
 
     def _pairs(self, node: tree.PairLiteral, scope: Scope) -> Expr:
         kind = self.names.type_of(node, scope)
-        if isinstance(kind, Map):
+        if isinstance(kind, types.Map):
             return operators.total_map(
                 node, kind, self.names.universe.values(kind.key), lambda e: self.lower(e, scope)
             )
@@ -278,7 +245,7 @@ class ExpressionLowering:
         """The path steps from a value of a type to a place inside it."""
         steps = []
         for accessor in path:
-            field = kind.index(accessor.field) if accessor.field and isinstance(kind, Record) else None
+            field = kind.index(accessor.field) if accessor.field and isinstance(kind, types.Record) else None
             key = self.lower(accessor.index, scope) if accessor.index is not None else None
             steps.append(PathStep(field, key, kind))
             kind = part_at(kind, steps[-1])
@@ -291,7 +258,7 @@ class ExpressionLowering:
         if scope.points == "branch":
             then = self.points.counted(then, "branch", "then", node.then.span, scope)
             orelse = self.points.counted(orelse, "branch", "else", node.orelse.span, scope)
-        return If(kind, node.span, condition, then, orelse)
+        return nodes.If(kind, node.span, condition, then, orelse)
 
     def _implication(self, node: tree.Binary, scope: Scope) -> Expr:
         """`a implies b`; its antecedent is counted in properties."""
@@ -301,7 +268,7 @@ class ExpressionLowering:
             # antecedent's.
             span = node.left.span
             right = self.points.counted(right, "implication", span.text, span, scope)
-        return Implies(BOOL, node.span, left, right)
+        return nodes.Implies(BOOL, node.span, left, right)
 
     def _match(self, node: tree.Match, scope: Scope) -> Expr:
         scrutinee = self.lower(node.scrutinee, scope)
@@ -324,14 +291,14 @@ class ExpressionLowering:
         kind = bodies[0].type
         for body in bodies[1:]:
             kind = hull(kind, body.type)
-        return Case(kind, node.span, scrutinee, tuple(arms), default)
+        return nodes.Case(kind, node.span, scrutinee, tuple(arms), default)
 
     def _tag(self, pattern: tree.Pattern, kind: Type) -> tuple[int | None, Type | None]:
         if pattern.tag == "_":
             return None, None
-        if isinstance(kind, Option):
+        if isinstance(kind, types.Option):
             return (1, kind.item) if pattern.tag == "some" else (0, None)
-        assert isinstance(kind, Union)
+        assert isinstance(kind, types.Union)
         index = kind.index(pattern.tag)
         return index, kind.variants[index][1]
 
@@ -353,9 +320,9 @@ class ExpressionLowering:
         condition = self.lower(node.condition, inner) if node.condition is not None else None
         body = self.lower(node.body, inner)
         if isinstance(node, tree.SetComp):
-            return Collect(Set(body.type), node.span, Gather.SET, binders, condition, body)
-        gather = Gather[node.callee.text.upper()]
-        return Collect(folded(gather, binders, body.type), node.span, gather, binders, condition, body)
+            return nodes.Collect(types.Set(body.type), node.span, nodes.Gather.SET, binders, condition, body)
+        gather = nodes.Gather[node.callee.text.upper()]
+        return nodes.Collect(folded(gather, binders, body.type), node.span, gather, binders, condition, body)
 
     def binders(
         self, binders: tuple[tree.Binder, ...], scope: Scope
@@ -378,18 +345,18 @@ class ExpressionLowering:
             for (local, domain), binder in zip(reversed(binders), reversed(node.binders), strict=True):
                 if every:
                     body = self.points.per_item(body, domain, binder.domain.span, scope)
-                body = Quantifier(BOOL, node.span, every, local, domain, body)
+                body = nodes.Quantifier(BOOL, node.span, every, local, domain, body)
             return body
         local, domain = binders[0]
         if node.kind == "choose":
-            return Choose(local.type, node.span, local, domain, body)
-        return Collect(domain.type, node.span, Gather.SET, ((local, domain),), body, local)
+            return nodes.Choose(local.type, node.span, local, domain, body)
+        return nodes.Collect(domain.type, node.span, nodes.Gather.SET, ((local, domain),), body, local)
 
     def _map_comp(self, node: tree.MapComp, scope: Scope) -> Expr:
         if is_partial_map(self.names.type_of(node, scope)):
             ((local, domain),), inner = self.binders((node.binder,), scope)
             return self.partial.made_of(node.span, local, domain, self.lower(node.value, inner))
-        kind = of_shape(self.names.type_of(node, scope), Map)
+        kind = of_shape(self.names.type_of(node, scope), types.Map)
         local = self.local(node.binder.bound, kind.key, node.binder.span)
         domain = self.domain(node.binder.domain, scope)
         is_constant = not any(isinstance(part, Var | Local) for part in inside(domain))
@@ -397,4 +364,4 @@ class ExpressionLowering:
             hint = "write `for k in T`, with T the type of its keys"
             raise refusal("S309", domain.span, "a map has a value for every key of its type", hint)
         body = self.lower(node.value, scope.bind(node.binder.bound, local))
-        return MapOf(Map(kind.key, body.type), node.span, local, body)
+        return nodes.MapOf(types.Map(kind.key, body.type), node.span, local, body)

@@ -9,38 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
+from specchk.ir import types
 from specchk.ir.nodes import Expr, Value
-from specchk.ir.types import (
-    BOOL,
-    Bag,
-    DifferentKeys,
-    Enum,
-    Int,
-    Map,
-    Option,
-    Record,
-    Seq,
-    Set,
-    Sort,
-    Type,
-    Union,
-    cardinality,
-    hull,
-    partial_map,
-)  # fmt: skip
+from specchk.ir.types import BOOL, DifferentKeys, Type, cardinality, hull, partial_map
 from specchk.lang.check import types as lang
 from specchk.lang.check.models import FixedModel, consts_of
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import tree
-from specchk.lang.text.diagnostics import Diagnostic, SpecError, refusal
+from specchk.lang.text.diagnostics import SpecError, refusal
 from specchk.lang.text.source import Span
 from specchk.meaning.evaluate import misfit
 from specchk.meaning.initial import value_of
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 
 LowerConstant = Callable[[tree.Expr, Spec], tuple[Type, Value]]
-EMPTY_INT = Int(0, -1)  # adds nothing to an interval that it is joined with
+EMPTY_INT = types.Int(0, -1)  # adds nothing to an interval that it is joined with
 MAX_LIMIT = 64
 
 
@@ -70,9 +54,9 @@ class Ground:
             self._consts |= {other.prefix + name: (decl, other) for name, decl in other.consts.items()}
             self._given |= {other.prefix + binding.name.full: binding for binding in refines.mapping}
 
-    def sort(self, full: str) -> Sort:
+    def sort(self, full: str) -> types.Sort:
         """A sort with its elements' names."""
-        return Sort(full, self.model.members[full])
+        return types.Sort(full, self.model.members[full])
 
     def constant(self, full: str) -> tuple[Type, Value]:
         """The type and value of a constant; raises `SpecError` if the value is out of range."""
@@ -125,23 +109,23 @@ class Ground:
             case lang.Int():
                 return self._int(kind, home)
             case lang.Enum():
-                return Enum(kind.name, kind.members)
+                return types.Enum(kind.name, kind.members)
             case lang.Sort():
                 return self.sort(kind.name)
             case lang.Option():
-                return Option(self.type(kind.item, home))
+                return types.Option(self.type(kind.item, home))
             case lang.Record():
                 return self._record(kind, home)
             case lang.Union():
-                return Union(kind.name, tuple((tag, self._record(r, home)) for tag, r in kind.variants))
+                return types.Union(kind.name, tuple((tag, self._record(r, home)) for tag, r in kind.variants))
             case lang.Map():
-                return Map(self.type(kind.key, home), self.type(kind.value, home))
+                return types.Map(self.type(kind.key, home), self.type(kind.value, home))
             case lang.Set():
-                return Set(self.type(kind.item, home))
+                return types.Set(self.type(kind.item, home))
             case lang.Seq():
-                return Seq(self.type(kind.item, home), self._limit(kind.limit, home))
+                return types.Seq(self.type(kind.item, home), self._limit(kind.limit, home))
             case lang.Bag():
-                return Bag(self.type(kind.item, home), self._limit(kind.limit, home))
+                return types.Bag(self.type(kind.item, home), self._limit(kind.limit, home))
             case lang.PartialMap():
                 return partial_map(self.type(kind.key, home), self.type(kind.value, home))
         return EMPTY_INT
@@ -150,17 +134,17 @@ class Ground:
         """The type given by a declaration."""
         return self.type(self.checked.facts.declared[id(node)], home)
 
-    def _record(self, kind: lang.Record, home: Spec) -> Record:
-        return Record(tuple(sorted((name, self.type(item, home)) for name, item in kind.fields)))
+    def _record(self, kind: lang.Record, home: Spec) -> types.Record:
+        return types.Record(tuple(sorted((name, self.type(item, home)) for name, item in kind.fields)))
 
-    def _int(self, kind: lang.Int, home: Spec) -> Int:
+    def _int(self, kind: lang.Int, home: Spec) -> types.Int:
         if kind.low is None or kind.high is None:
             return EMPTY_INT
         low, high = self.bound(kind.low, home), self.bound(kind.high, home)
         if high < low:
             message = f"the range {low}..{high} is empty"
             raise refusal("S503", kind.high.span, message, "bounds are `low..high`, both in it")
-        return Int(low, high, kind.horizon)
+        return types.Int(low, high, kind.horizon)
 
     def bound(self, node: tree.Expr, home: Spec) -> int:
         """The value of a bound, computed once for each namespace."""
@@ -192,24 +176,24 @@ class Ground:
         match kind:
             case lang.Int(low=None):
                 assert isinstance(value, int)
-                return Int(value, value)
+                return types.Int(value, value)
             case lang.Set() if lang.unbounded_part(kind) is not None and value:
                 assert isinstance(value, tuple)
                 items = [self._of_value(kind.item, item, home) for item in value]
                 known = [item for item in items if item is not None]
-                return Set(reduce(hull, known)) if len(known) == len(items) else None
+                return types.Set(reduce(hull, known)) if len(known) == len(items) else None
             case lang.Record() if lang.unbounded_part(kind) is not None:
                 assert isinstance(value, tuple)
                 fields = [(name, self._of_value(part, item, home))
                           for (name, part), item in zip(sorted(kind.fields), value, strict=True)]  # fmt: skip
                 given = tuple([(name, part) for name, part in fields if part is not None])
-                return Record(given) if len(given) == len(fields) else None
+                return types.Record(given) if len(given) == len(fields) else None
         ground = self.type(kind, home)
         return ground if misfit(ground)(value) is None else None
 
 
 def _range(kind: Type) -> str:
-    if isinstance(kind, Int):
+    if isinstance(kind, types.Int):
         return f"{kind.low}..{kind.high}"
     return f"its type ({cardinality(kind)} values)"
 
@@ -227,10 +211,10 @@ def evaluate_constant(expr: Expr) -> Value:
     except Undefined as undefined:
         message = f"this constant has no value: {undefined.reason}"
         hint = "change the constants from which it is computed"
-        raise SpecError([Diagnostic("S511", message, undefined.span, hint)]) from None
+        raise refusal("S511", undefined.span, message, hint) from None
     except BeyondHorizon:
         hint = "raise the bound of its `nat upto`, or give it a smaller value"
-        raise SpecError([Diagnostic("S503", "this value is above its horizon", expr.span, hint)]) from None
+        raise refusal("S503", expr.span, "this value is above its horizon", hint) from None
 
 
 def fold(expr: Expr) -> Value | None:

@@ -27,7 +27,7 @@ from specchk.lang.check.model_rules import claims
 from specchk.lang.check.models import FixedModel
 from specchk.lang.frontend import CheckedSpec, check_expression, choose_model
 from specchk.lang.syntax import tree
-from specchk.lang.text.diagnostics import Diagnostic, SpecError, nearest
+from specchk.lang.text.diagnostics import Diagnostic, SpecError, nearest, refusal
 from specchk.lang.text.source import Source, Span
 from specchk.meaning import initial
 from specchk.meaning.undefined import Undefined
@@ -97,7 +97,7 @@ def _instance(checked: CheckedSpec, fixed: FixedModel, *, is_verified: bool = Tr
     except RecursionError:  # each definition is shallow enough, but not put into each other
         span = fixed.decl.span.word(fixed.name) if fixed.decl else Span(checked.spec.source, 0, 0)
         message = "the definitions or constants that this model uses nest too deeply"
-        raise SpecError([Diagnostic("S104", message, span, "reduce their nesting")]) from None
+        raise refusal("S104", span, message, "reduce their nesting") from None
     _bounded(program)
     check_ignored(program)
     return Instance(program, fixed, lowering, None if is_verified else lowered)
@@ -126,7 +126,7 @@ def _bounded(program: Program) -> None:
                 return
             message = f"{tries} initial states (through this variable) are too many to enumerate"
             hint = f"give `{variable.name}` a value (`= e`) or fewer choices (`in e`)"
-            raise SpecError([Diagnostic("S510", message, variable.span, hint)])
+            raise refusal("S510", variable.span, message, hint)
 
 
 def _searchable(program: Program) -> bool:

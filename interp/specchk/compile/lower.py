@@ -56,10 +56,8 @@ class Lowering:
         """One action with its parameters as locals 0, 1, ..."""
         self._begin(decl.name)
         point = self.points.at("action", decl.name, decl.span)
-        scope = Scope(self.spec, points="branch")
         params = self.parameters(decl)
-        for param, local in zip(decl.params, params, strict=True):
-            scope = scope.bind(param.name, local)
+        scope = Scope(self.spec, points="branch").bind_all([param.name for param in decl.params], params)
         body = self.statements.block(decl.body, scope)
         return Action(decl.name, params, body, self.expressions.next_local, point, decl.span)
 
@@ -142,8 +140,8 @@ class Lowering:
         for decl in self.spec.defs.values():
             plain = [param.type for param in decl.params if isinstance(param, decls.Param)]
             if decl.returns is not None and len(plain) == len(decl.params):
-                kinds = tuple([self.ground.declared(node, self.spec) for node in plain])
-                found.append((decl.name, kinds, self.ground.declared(decl.returns, self.spec)))
+                *kinds, result = [self.ground.declared(node, self.spec) for node in (*plain, decl.returns)]
+                found.append((decl.name, tuple(kinds), result))
         return found
 
     def named_types(self) -> dict[Type, str]:
@@ -354,15 +352,6 @@ def _horizons(
 
 
 def _horizon_nodes(kind: lang.Type) -> list[tree.Expr]:
-    match kind:
-        case lang.Int():
-            return [kind.high] if kind.horizon and kind.high is not None else []
-        case lang.Option() | lang.Set() | lang.Seq() | lang.Bag():
-            return _horizon_nodes(kind.item)
-        case lang.Map() | lang.PartialMap():
-            return _horizon_nodes(kind.key) + _horizon_nodes(kind.value)
-        case lang.Record():
-            return [node for _, item in kind.fields for node in _horizon_nodes(item)]
-        case lang.Union():
-            return [node for _, record in kind.variants for node in _horizon_nodes(record)]
-    return []
+    if isinstance(kind, lang.Int):
+        return [kind.high] if kind.horizon and kind.high is not None else []
+    return [node for part in lang.parts(kind) for node in _horizon_nodes(part)]

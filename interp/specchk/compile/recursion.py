@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from specchk.compile.names import Names
 from specchk.compile.nodes import operators
-from specchk.compile.scope import Closure, Frame, Lowerings, Scope
+from specchk.compile.scope import Frame, Lowerings, Scope
 from specchk.ir.nodes import Apply, Const, Expr
 from specchk.ir.ops import Op
 from specchk.ir.ranges import narrowest
@@ -40,10 +40,8 @@ class RecursionLowering:
         self.make = lowerings
         self._copies = 0  # inside the outermost call that is being lowered
 
-    def lower(self, closure: Closure, span: Span, below: Callable[[Scope], Expr]) -> Expr:
+    def lower(self, decl: decls.Def, scope: Scope, span: Span, below: Callable[[Scope], Expr]) -> Expr:
         """The value of a definition with a measure, its parameters bound; `below` gives the body's value."""
-        decl, scope = closure.decl, closure.scope
-        assert decl is not None
         before, around = _call_around(decl, scope)
         size = self._size(decl, scope)
         if around is not None:

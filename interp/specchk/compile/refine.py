@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from specchk.compile.expressions import ExpressionLowering
-from specchk.compile.nodes.operators import applied
+from specchk.compile.nodes.operators import applied, in_turn
 from specchk.compile.relation import Relation
 from specchk.compile.scope import Points, Scope
 from specchk.compile.statements import StatementLowering
@@ -103,23 +103,17 @@ class RefinementLowering:
     ) -> Expr:
         """A predicate with the images evaluated once and bound as the refined spec's variables."""
         names = [variable.name for variable in self.abstract.variables]
-        kept: list[Expr] = []
 
-        def bound(rest: list[Expr]) -> Expr:
-            if rest:
-                name = names[len(kept) % len(names)]
-                return self.expressions.let(name, rest[0], rest[0].span, lambda x: _next(x, rest))
-            first, second = kept[: len(names)], kept[len(names) :]
+        def bound(*images: Expr) -> Expr:
+            first, second = [*images[: len(names)]], [*images[len(names) :]]
             self.expressions.names.images = dict(zip(map(self._full, names), first, strict=True))
             inner = body(first, second)
             self.expressions.names.images = {}
             return inner
 
-        def _next(value: Expr, rest: list[Expr]) -> Expr:
-            kept.append(value)
-            return bound(rest[1:])
-
-        return bound([*before, *after])
+        # Of an initial state only the first ones are there.
+        pairs = zip(names * 2, [*before, *after], strict=False)
+        return in_turn(self.expressions.let, [(name, image, image.span) for name, image in pairs], bound)
 
     def _begins(self, images: list[Expr], _: list[Expr]) -> Expr:
         span, scope = self.decl.span, Scope(self.other)

@@ -18,28 +18,8 @@ from msgspec import Struct
 
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.nodes import operators
-from specchk.ir.nodes import (
-    And,
-    Assign,
-    Bind,
-    Block,
-    Case,
-    Choice,
-    Choose,
-    Const,
-    Either,
-    Expr,
-    Guard,
-    If,
-    Let,
-    Local,
-    Or,
-    PathStep,
-    Quantifier,
-    Stmt,
-    Unwrap,
-    When,
-)
+from specchk.ir import nodes
+from specchk.ir.nodes import Assign, Block, Const, Expr, Local, PathStep, Stmt
 from specchk.ir.ops import Op
 from specchk.ir.program import Action
 from specchk.ir.totality import is_total
@@ -76,7 +56,7 @@ class Relation:
 
     def same(self, span: Span) -> Expr:
         """The predicate that the step changes nothing."""
-        return self._conjoined([self._equal(slot, {}, span) for slot in range(len(self.before))], span)
+        return operators.conjoined(span, [self._equal(slot, {}, span) for slot in range(len(self.before))])
 
     def of(self, action: Action, domains: Sequence[Expr]) -> Expr:
         """The predicate of an action; `domains` are the values of its parameters."""
@@ -91,13 +71,13 @@ class Relation:
         late = [slot for slot in range(len(self.before)) if slot not in frame]
 
         def ends(writes: _Writes) -> Expr:
-            return self._conjoined([self._equal(slot, writes, span) for slot in late], span)
+            return operators.conjoined(span, [self._equal(slot, writes, span) for slot in late])
 
         predicate = self._block(action.body, {}, ends, action)
         for index, (param, domain) in reversed(list(enumerate(zip(action.params, domains, strict=True)))):
             known = frozenset(action.params[:index])
             predicate = self._some(param, domain, known, action.body, predicate)
-        return self._conjoined([*[self._equal(slot, {}, span) for slot in frame], predicate], span)
+        return operators.conjoined(span, [*[self._equal(slot, {}, span) for slot in frame], predicate])
 
     def _some(self, local: Local, domain: Expr, known: frozenset[Expr], body: Block, predicate: Expr) -> Expr:
         """The predicate for some value of a name; for the one in the second state if no other is possible."""
@@ -106,13 +86,13 @@ class Relation:
             # Else the value in the second state may be one that the domain does not have.
             is_whole = len(domain.value) == cardinality(local.type)
             if is_whole and value is not None and _has_room(local.type, value.type):
-                return Let(BOOL, domain.span, local, value, predicate)
-        return Quantifier(BOOL, domain.span, False, local, domain, predicate)
+                return nodes.Let(BOOL, domain.span, local, value, predicate)
+        return nodes.Quantifier(BOOL, domain.span, False, local, domain, predicate)
 
     def _given(self, local: Local, known: frozenset[Expr], body: Block) -> Expr | None:
         """The place in the second state to which a block assigns the value of a name unchanged."""
         for stmt in body:
-            if isinstance(stmt, Choice):
+            if isinstance(stmt, nodes.Choice):
                 return self._given(local, known, stmt.body)
             if not isinstance(stmt, Assign) or stmt.value != local:
                 continue
@@ -124,9 +104,6 @@ class Relation:
     def _equal(self, slot: int, writes: _Writes, span: Span) -> Expr:
         value = writes[slot].value if slot in writes else self.before[slot]
         return operators.applied(span, Op.EQ, self.after[slot], value)
-
-    def _conjoined(self, parts: list[Expr], span: Span) -> Expr:
-        return parts[0] if len(parts) == 1 else And(BOOL, span, tuple(parts))
 
     def _block(self, body: Block, writes: _Writes, then: _Then, action: Action) -> Expr:
         if not body:
@@ -141,27 +118,27 @@ class Relation:
 
     def _statement(self, stmt: Stmt, writes: _Writes, then: _Then, action: Action) -> Expr:
         match stmt:
-            case Guard():
-                return And(BOOL, stmt.condition.span, (stmt.condition, then(writes)))
-            case Bind():
-                return Let(BOOL, stmt.value.span, stmt.local, stmt.value, then(writes))
-            case Unwrap():
+            case nodes.Guard():
+                return nodes.And(BOOL, stmt.condition.span, (stmt.condition, then(writes)))
+            case nodes.Bind():
+                return nodes.Let(BOOL, stmt.value.span, stmt.local, stmt.value, then(writes))
+            case nodes.Unwrap():
                 span = stmt.value.span
                 # With `none` there is no way on; 1 is the tag of `some`.
                 no = Const(BOOL, span, False)
-                return Case(BOOL, span, stmt.value, ((1, stmt.local, then(writes)),), no)
+                return nodes.Case(BOOL, span, stmt.value, ((1, stmt.local, then(writes)),), no)
             case Assign():
                 return self._assign(stmt, writes, then)
-            case Choice():
+            case nodes.Choice():
                 body = self._block(stmt.body, writes, then, action)
                 known = frozenset(action.params)
                 return self._some(stmt.local, stmt.domain, known, stmt.body, body)
-            case Either():
+            case nodes.Either():
                 ways = tuple(self._block(branch, writes, then, action) for branch in stmt.branches)
-                return Or(BOOL, action.span, ways)
-            case When():
+                return nodes.Or(BOOL, action.span, ways)
+            case nodes.When():
                 yes, no_ = (self._block(branch, writes, then, action) for branch in (stmt.then, stmt.orelse))
-                return If(BOOL, stmt.condition.span, stmt.condition, yes, no_)
+                return nodes.If(BOOL, stmt.condition.span, stmt.condition, yes, no_)
 
     def _assign(self, stmt: Assign, writes: _Writes, then: _Then) -> Expr:
         known = writes.get(stmt.slot, _Written(self.before[stmt.slot], ()))
@@ -193,7 +170,7 @@ class Relation:
                 parts.append(local)
         predicate = body(parts)
         for local, value in reversed(kept):
-            predicate = Let(BOOL, stmt.span, local, value, predicate)
+            predicate = nodes.Let(BOOL, stmt.span, local, value, predicate)
         return predicate
 
     def _once(self, known: _Written, path: tuple[PathStep, ...], span: Span, rest: Expr) -> Expr:
@@ -203,8 +180,9 @@ class Relation:
             return rest
         # An expression without a value: a choice from nothing.
         nothing = Const(Set(BOOL), span, ())
-        fault = Choose(BOOL, span, self.expressions.local("_", BOOL, span), nothing, Const(BOOL, span, True))
-        return If(BOOL, span, Or(BOOL, span, (Const(BOOL, span, False), *clashes)), fault, rest)
+        local = self.expressions.local("_", BOOL, span)
+        fault = nodes.Choose(BOOL, span, local, nothing, Const(BOOL, span, True))
+        return nodes.If(BOOL, span, nodes.Or(BOOL, span, (Const(BOOL, span, False), *clashes)), fault, rest)
 
 
 def _meets(one: tuple[PathStep, ...], other: tuple[PathStep, ...], span: Span) -> Expr | None:
@@ -216,7 +194,7 @@ def _meets(one: tuple[PathStep, ...], other: tuple[PathStep, ...], span: Span) -
             return None
         if a.key is not None and b.key is not None:
             parts.append(operators.applied(span, Op.EQ, a.key, b.key))
-    return And(BOOL, span, tuple(parts))
+    return nodes.And(BOOL, span, tuple(parts))
 
 
 def _with_keys(path: tuple[PathStep, ...], keys: list[Expr]) -> tuple[PathStep, ...]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from specchk.compile.nodes.operators import Bind, Fresh
 from specchk.compile.nodes.partial_maps import PartialMaps
 from specchk.ir.nodes import Apply, Cover, Expr, Local, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import Point
-from specchk.ir.types import Record, Type, of_shape
+from specchk.ir.types import Record, of_shape
 from specchk.ir.walk import inside
 from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
@@ -45,6 +47,10 @@ class Scope(Struct, frozen=True):
             scope = scope.bind(name, Apply(kind, expr.span, Op.FIELD, (expr,), index))
         return scope
 
+    def bind_all(self, names: Iterable[Bound], values: Iterable[Expr]) -> Scope:
+        """The scope in which each name is bound to a value."""
+        return reduce(lambda scope, pair: scope.bind(*pair), zip(names, values, strict=True), self)
+
 
 class Frame(Struct, frozen=True):
     """A call of a recursive definition: its measure must be greater than those of the calls inside."""
@@ -74,9 +80,9 @@ class Lowerings(Struct, frozen=True):
     """
 
     expression: Callable[[tree.Expr, Scope], Expr]
-    let: Callable[[Bound, Expr, Span, Callable[[Expr], Expr]], Expr]
+    let: Bind
     below: Callable[[tuple[decls.Let, ...], Scope, Callable[[Scope], Expr]], Expr]
-    local: Callable[[Bound, Type, Span], Local]
+    local: Fresh
     domain: Callable[[tree.Expr, Scope], Expr]
     binders: Callable[[tuple[tree.Binder, ...], Scope], tuple[tuple[tuple[Local, Expr], ...], Scope]]
     count: Callable[[Span], None]

@@ -11,22 +11,8 @@ from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.nodes.partial_maps import is_partial_map
 from specchk.compile.scope import Scope
 from specchk.compile.store import stored
-from specchk.ir.nodes import (
-    Assign,
-    Bind,
-    Block,
-    Choice,
-    Const,
-    Either,
-    Expr,
-    Guard,
-    Local,
-    PathStep,
-    Stmt,
-    Unwrap,
-    Var,
-    When,
-)  # fmt: skip
+from specchk.ir import nodes
+from specchk.ir.nodes import Assign, Block, Choice, Const, Expr, Local, PathStep, Stmt, When
 from specchk.ir.types import Type, item_of
 from specchk.ir.typing import part_at
 from specchk.lang.syntax import decls, tree
@@ -53,7 +39,7 @@ class StatementLowering:
     def _statement(self, stmt: decls.Stmt, scope: Scope, out: list[Stmt]) -> Scope:
         match stmt:
             case decls.Require():
-                out.append(Guard(self.lower(stmt.condition, scope)))
+                out.append(nodes.Guard(self.lower(stmt.condition, scope)))
             case decls.Let():
                 return self._let(stmt, scope, out)
             case decls.Assign():
@@ -67,7 +53,7 @@ class StatementLowering:
                 points = tuple(
                     self._branch(f"either {n}", branch) for n, branch in enumerate(stmt.branches, 1)
                 )
-                out.append(Either(branches, points))
+                out.append(nodes.Either(branches, points))
             case decls.When():
                 out.append(self._when(stmt, scope))
             case decls.CallHelper():
@@ -87,9 +73,9 @@ class StatementLowering:
             value: Expr = self.lower(arg.value, scope)
             # Evaluated once, at the call, even if the helper action never reads it: an argument without a
             # value is undefined here.  An argument that certainly has a value is inserted where it is read.
-            if not isinstance(value, Const | Local | Var):
+            if not isinstance(value, Const | Local | nodes.Var):
                 local = self.expressions.local(param.name, value.type, arg.span)
-                out.append(Bind(local, value))
+                out.append(nodes.Bind(local, value))
                 value = local
             inner = inner.bind(param.name, value)
         out.extend(self.block(helper.body, inner))
@@ -112,7 +98,7 @@ class StatementLowering:
         value = self.lower(stmt.value, scope)
         kind = item_of(value.type) if stmt.unwraps else value.type
         local = self.expressions.local(stmt.bound, kind, stmt.span)
-        out.append(Unwrap(local, value) if stmt.unwraps else Bind(local, value))
+        out.append(nodes.Unwrap(local, value) if stmt.unwraps else nodes.Bind(local, value))
         return scope.bind(stmt.bound, local)
 
     def _any(self, binders: tuple[tree.Binder, ...], body: tuple[decls.Stmt, ...], scope: Scope) -> Choice:

@@ -7,20 +7,40 @@ cards of the operators (`ir.ops`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from msgspec.structs import replace
 
-from specchk.ir.nodes import Apply, Const, Expr, PathStep, Value
+from specchk.ir.nodes import And, Apply, Const, Expr, Local, PathStep, Value
 from specchk.ir.ops import Op, named
 from specchk.ir.totality import is_total
-from specchk.ir.types import Bag, Map, Record, Seq, Set, Type, Union, hull, of_shape
+from specchk.ir.types import BOOL, Bag, Map, Record, Seq, Set, Type, Union, hull, of_shape
 from specchk.ir.typing import kinds, result_type
 from specchk.lang.syntax import tree
+from specchk.lang.syntax.bound import Bound
 from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
 
 Path = Sequence[tuple[PathStep, Span]]
+Fresh = Callable[[Bound, Type, Span], Local]  # a local with a slot of its own
+Bind = Callable[[Bound, Expr, Span, Callable[[Expr], Expr]], Expr]  # of one name in a body
+
+
+def in_turn(
+    let: Bind, bindings: Sequence[tuple[Bound, Expr, Span]], body: Callable[..., Expr], *values: Expr
+) -> Expr:
+    """Bind names in a body that takes their values; the first names have `values` already."""
+    if len(values) == len(bindings):
+        return body(*values)
+    # No function between two names: a recursion nests as deep as Python allows.
+    return let(*bindings[len(values)], partial(in_turn, let, bindings, body, *values))
+
+
+def conjoined(span: Span, parts: Sequence[Expr]) -> Expr:
+    """The conjunction of predicates."""
+    if len(parts) == 1:
+        return parts[0]
+    return And(BOOL, span, tuple(parts)) if parts else Const(BOOL, span, True)
 
 
 def applied(span: Span, op: Op, *args: Expr, data: int = 0) -> Expr:
@@ -111,11 +131,6 @@ def collection(span: Span, kind: Set | Seq | Bag, args: tuple[Expr, ...]) -> Exp
             return Apply(Bag(item, len(args)), span, Op.BAG, args)
 
 
-def map_of(span: Span, kind: Map, args: tuple[Expr, ...]) -> Expr:
-    """A map with the given values, in key order."""
-    return Apply(Map(kind.key, _hull(args, kind.value)), span, Op.MAP, args)
-
-
 def total_map(
     node: tree.PairLiteral, kind: Map, keys: Collection[Value], lower: Callable[[tree.Expr], Expr]
 ) -> Expr:
@@ -132,7 +147,8 @@ def total_map(
     if set(given) != set(keys):
         message = f"a map has a value for every key of its type: {len(given)} of {len(keys)} given"
         raise refusal("S309", node.span, message, "give the others, or write `{ k: v for k in T }`")
-    return map_of(node.span, kind, tuple(given[key] for key in keys))
+    args = tuple(given[key] for key in keys)
+    return Apply(Map(kind.key, _hull(args, kind.value)), node.span, Op.MAP, args)
 
 
 def _hull(args: tuple[Expr, ...], empty: Type) -> Type:

@@ -14,19 +14,17 @@ Nothing else makes values of the type, and none of these gives a key two values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from specchk.compile.nodes import operators
+from specchk.compile.nodes.operators import Bind, Fresh, in_turn
 from specchk.ir.nodes import Apply, Choose, Collect, Const, Expr, Gather, If, Local, PathStep, Quantifier
 from specchk.ir.ops import Op
 from specchk.ir.types import BOOL, Map, Set, Type, hull, of_shape, partial_map
 from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
-
-Fresh = Callable[[str, Type, Span], Local]
-Bind = Callable[[str, Expr, Span, Callable[[Expr], Expr]], Expr]
 
 
 def is_partial_map(kind: Type) -> bool:
@@ -80,7 +78,7 @@ class PartialMaps:
             kind = hull(value.type, default.type)
             return If(kind, span, self.has(span, wanted, known), value, default)
 
-        return self.let("map", table, span, lambda known: self.let("key", key, span, lambda k: of(known, k)))
+        return in_turn(self.let, [("map", table, span), ("key", key, span)], of)
 
     def put(self, span: Span, table: Expr, key: Expr, value: Expr) -> Expr:
         """`{ m with [k]: v }`."""
@@ -102,9 +100,7 @@ class PartialMaps:
             kind = replace(of_shape(known.type, Set), item=pair.type)
             return operators.applied(span, Op.DIFFERENCE, known, Apply(kind, span, Op.SET, (pair,)))
 
-        return self.let(
-            "map", table, span, lambda known: self.let("key", key, span, lambda k: rest(known, k))
-        )
+        return in_turn(self.let, [("map", table, span), ("key", key, span)], rest)
 
     def literal(self, span: Span, pairs: Sequence[tuple[Expr, Expr]]) -> Expr:
         """`{ k: v, ... }`; if keys turn out equal in a state, the last one counts."""

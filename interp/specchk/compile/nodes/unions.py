@@ -12,16 +12,12 @@ elements of two, and the elements in a variant are renamed as any others are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from specchk.compile.nodes import operators
-from specchk.ir.nodes import Apply, Case, Collect, Const, Expr, Gather, Local
+from specchk.compile.nodes.operators import Bind, Fresh
+from specchk.ir.nodes import Apply, Case, Collect, Const, Expr, Gather
 from specchk.ir.ops import Op
 from specchk.ir.types import BOOL, Record, Set, Type, Union, of_shape
 from specchk.lang.text.source import Span
-
-Fresh = Callable[[str, Type, Span], Local]
-Bind = Callable[[str, Expr, Span, Callable[[Expr], Expr]], Expr]
 
 
 def lifted(found: Expr, kind: Type, fresh: Fresh) -> Expr:
