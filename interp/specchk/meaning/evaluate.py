@@ -39,7 +39,7 @@ from specchk.meaning.texts.joined import (
     named,
 )
 from specchk.meaning.texts.places import is_put_in_place
-from specchk.meaning.undefined import BeyondHorizon, Undefined
+from specchk.meaning.undefined import BeyondHorizon, Undefined, fault
 from specchk.meaning.values import universe
 
 Env = list[nodes.Value]
@@ -75,16 +75,19 @@ class Evaluator:
                 return itemgetter(self.index(expr))  # as `lambda e: e[index]`, in C
             case nodes.Apply() | nodes.And() | nodes.Or() | nodes.Implies():
                 return function_of(self._text(expr))
-            case nodes.Quantifier() | nodes.MapOf() | nodes.Let() | nodes.Case() | nodes.If():
-                return body_of(self._lines(expr))
-            case nodes.Collect():
-                return self._collect(expr)
-            case nodes.Choose():
-                return self._choose(expr)
+            case nodes.Cover() if self.counts is None:
+                # Explanations evaluate parts again, which must not count as coverage.
+                return self.compile(expr.body)
             case nodes.Narrow():
                 return function_of(self._narrow(expr))
+            case nodes.Collect():
+                return body_of(self._gathered(expr))
+            case (
+                nodes.Quantifier() | nodes.Choose() | nodes.MapOf() | nodes.Let() | nodes.Case() | nodes.If()
+            ):
+                return body_of(self._lines(expr))
             case nodes.Cover():
-                return self._cover(expr)
+                return body_of([RuleText("{}[{}] += 1", (self.counts, expr.point)), *self._rest(expr.body)])
             case _:
                 assert_never(expr)
 
@@ -131,6 +134,10 @@ class Evaluator:
         match expr:
             case nodes.Quantifier():
                 return self._quantifier(expr)
+            case nodes.Choose():
+                found = filled("if {}: return e[{}]", [self.part(expr.body), self._slot(expr.local)])
+                missing = RuleText("{}()", (fault(expr.span, expr.reason),))
+                return [*self._loop(expr.local, self.part(expr.domain), [found]), missing]
             case nodes.MapOf():
                 return self._map_of(expr)
             case nodes.Case():
@@ -142,8 +149,7 @@ class Evaluator:
                 with self._in_place(expr):
                     return self._lines(expr.body)
             case nodes.Let():
-                slot = RuleText("{}", (self.index(expr.local),))
-                binding = filled("e[{}] = {}", [slot, self.part(expr.value)])
+                binding = filled("e[{}] = {}", [self._slot(expr.local), self.part(expr.value)])
                 # No separate function for a name bound after another one.
                 return [binding, *self._rest(expr.body)]
         return self._returned(expr)
@@ -181,6 +187,9 @@ class Evaluator:
             return self.first_local + name.slot
         return name.slot + (self.variables if name.primed else 0)
 
+    def _slot(self, local: nodes.Local) -> RuleText:
+        return RuleText("{}", (self.index(local),))
+
     def _loop(self, local: nodes.Local, items: RuleText, lines: Sequence[RuleText]) -> list[RuleText]:
         """The lines of a loop that assigns each item to a local."""
         return loop(self.index(local), items, lines)
@@ -189,19 +198,6 @@ class Evaluator:
         condition = "not {}" if expr.every else "{}"
         test = filled(f"if {condition}: return {not expr.every}", [self.part(expr.body)])
         return [*self._loop(expr.local, self.part(expr.domain), [test]), RuleText(f"return {expr.every}")]
-
-    def _choose(self, expr: nodes.Choose) -> Callable[[Env], nodes.Value]:
-        slot, domain, body = self.index(expr.local), self.compile(expr.domain), self.compile(expr.body)
-        span, reason = expr.span, expr.reason
-
-        def choose(e: Env) -> nodes.Value:
-            for item in domain(e):  # type: ignore[union-attr]
-                e[slot] = item
-                if body(e):
-                    return item
-            raise Undefined(span, reason)
-
-        return choose
 
     def _items(self, expr: nodes.Collect) -> Callable[[Env], Iterator[nodes.Value]]:
         """The values of the body for every choice of the binders."""
@@ -220,27 +216,13 @@ class Evaluator:
 
         return items
 
-    def _collect(self, expr: nodes.Collect) -> Callable[[Env], nodes.Value]:
-        if len(expr.binders) == 1:
-            return body_of(self._gathered(expr))
-        items = self._items(expr)
-        match expr.gather:
-            case nodes.Gather.SET:
-                return lambda e: distinct(items(e))
-            case nodes.Gather.SUM:
-                return lambda e: sum(items(e))  # type: ignore[arg-type]
-        fold, empty = min if expr.gather is nodes.Gather.MIN else max, _empty(expr)
-
-        def extreme(e: Env) -> nodes.Value:
-            best = fold(items(e), default=None)
-            return empty() if best is None else best
-
-        return extreme
-
     def _gathered(self, expr: nodes.Collect) -> list[RuleText]:
         """A loop that collects the values of one binder; several binders need a generator each."""
+        if len(expr.binders) > 1:
+            begin, lines, end = _gathering(expr, RuleText("item"))
+            return [begin, filled("for item in {}:", [called(self._items(expr))]), *indented(lines), end]
         ((local, domain),) = expr.binders
-        begin, lines, end = _gathering(expr, local, self.part(expr.body))
+        begin, lines, end = _gathering(expr, self.part(expr.body))
         if expr.condition is not None:
             lines = [filled("if {}:", [self.part(expr.condition)]), *indented(lines)]
         return [begin, *self._loop(local, self.part(domain), lines), end]
@@ -269,7 +251,7 @@ class Evaluator:
         return [*lines, *self._content(local), *self._rest(body)]
 
     def _content(self, local: nodes.Local | None) -> list[RuleText]:
-        return [RuleText("e[{}] = value[-1]", (self.index(local),))] if local is not None else []
+        return [filled("e[{}] = value[-1]", [self._slot(local)])] if local is not None else []
 
     def _narrow(self, expr: nodes.Narrow) -> RuleText:
         # Without horizons only the lower end is left to check.
@@ -287,44 +269,22 @@ class Evaluator:
             return named(code, [RuleText("{}", (checked,)), body, *ends])
         return applied(checked, [body])
 
-    def _cover(self, expr: nodes.Cover) -> Callable[[Env], nodes.Value]:
-        body, counts, point = self.compile(expr.body), self.counts, expr.point
-        if counts is None:
-            # Explanations evaluate parts again, which must not count as coverage.
-            return body
 
-        def cover(e: Env) -> nodes.Value:
-            counts[point] += 1
-            return body(e)
-
-        return cover
-
-
-def _gathering(
-    expr: nodes.Collect, local: nodes.Local, body: RuleText
-) -> tuple[RuleText, list[RuleText], RuleText]:
+def _gathering(expr: nodes.Collect, body: RuleText) -> tuple[RuleText, list[RuleText], RuleText]:
     """The lines before a loop that collects values, those for each value, and those after the loop."""
     match expr.gather:
         case nodes.Gather.SET:
             # Of the items themselves, which are ascending and each there once, as in their domain.
-            is_part = isinstance(expr.body, nodes.Local) and expr.body.slot == local.slot
+            is_part = len(expr.binders) == 1 and expr.body == expr.binders[0][0]
             end = RuleText("return tuple(out)") if is_part else RuleText("return {}(out)", (distinct,))
             return RuleText("out = []"), [filled("out.append({})", [body])], end
         case nodes.Gather.SUM:
             return RuleText("out = 0"), [filled("out = out + {}", [body])], RuleText("return out")
     compare = "<" if expr.gather is nodes.Gather.MIN else ">"
     choose = RuleText(f"if out is None or new {compare} out: out = new")
-    end = RuleText("return {}() if out is None else out", (_empty(expr),))
+    empty = fault(expr.span, f"`{expr.gather.name.lower()}` of an empty collection")
+    end = RuleText("return {}() if out is None else out", (empty,))
     return RuleText("out = None"), [filled("new = {}", [body]), choose], end
-
-
-def _empty(expr: nodes.Collect) -> Callable[[], nodes.Value]:
-    name = "min" if expr.gather is nodes.Gather.MIN else "max"
-
-    def empty() -> nodes.Value:
-        raise Undefined(expr.span, f"`{name}` of an empty collection")
-
-    return empty
 
 
 def checker(kind: Type, span: Span) -> Check:

@@ -16,23 +16,11 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from specchk.ir import types
 from specchk.ir.nodes import Apply, Choice, Const, Either, Expr, MapOf, Quantifier, Value
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property
-from specchk.ir.types import (
-    Bag,
-    Int,
-    Map,
-    Option,
-    Record,
-    Seq,
-    Set,
-    Type,
-    Union,
-    cardinality,
-    has_horizon,
-    item_of,
-)
+from specchk.ir.types import Type, cardinality, has_horizon, item_of
 from specchk.meaning.evaluate import Env, Evaluator
 from specchk.meaning.open_numbers import Linear, OpenNumber, Term
 from specchk.meaning.paths import ForkPath, Matrix, NotSymbolic, outcomes
@@ -72,7 +60,7 @@ class Endless(Evaluator):
         match expr:
             case Const(ends_at_horizon=True) | Quantifier(domain=Const(ends_at_horizon=True)):
                 return _unlisted
-            case MapOf(type=Map(key=key)) if has_horizon(key):
+            case MapOf(type=types.Map(key=key)) if has_horizon(key):
                 return _unlisted
         return super().compile(expr)
 
@@ -80,17 +68,17 @@ class Endless(Evaluator):
 def outlines(kind: Type) -> list[Any]:
     """The values of a type with a horizon, with None for each offset; `NotSymbolic` for sets of them."""
     match kind:
-        case Int(horizon=True):
+        case types.Int(horizon=True):
             return [None]
-        case Option():
+        case types.Option():
             return [(), *[(item,) for item in outlines(kind.item)]]
-        case Record():
+        case types.Record():
             return list(product(*[outlines(part) for _, part in kind.fields]))
-        case Union():
+        case types.Union():
             return [(tag, one) for tag, (_, record) in enumerate(kind.variants) for one in outlines(record)]
-        case Map() if not has_horizon(kind.key):
+        case types.Map() if not has_horizon(kind.key):
             return list(product(outlines(kind.value), repeat=cardinality(kind.key)))
-        case Seq() if has_horizon(kind):
+        case types.Seq() if has_horizon(kind):
             items = outlines(kind.item)
             return [seq for size in range(kind.limit + 1) for seq in product(items, repeat=size)]
     if has_horizon(kind):  # sets, bags and keys are kept in the order of their items
@@ -101,18 +89,18 @@ def outlines(kind: Type) -> list[Any]:
 def settling(kind: Type) -> Callable[[Any], Any]:
     """A function that makes a value storable: offsets become terms, and other numbers known ones."""
     match kind:
-        case Int():
+        case types.Int():
             return _as_term if kind.horizon else partial(_known, kind)
-        case Option() | Set() | Seq() | Bag():
+        case types.Option() | types.Set() | types.Seq() | types.Bag():
             item = settling(kind.item)
             return lambda value: tuple([item(part) for part in value]) if value else value
-        case Map():
+        case types.Map():
             part_ = settling(kind.value)
             return lambda value: tuple([part_(part) for part in value])
-        case Record():
+        case types.Record():
             parts = [settling(part) for _, part in kind.fields]
             return lambda value: tuple([go(part) for go, part in zip(parts, value, strict=True)])
-        case Union():
+        case types.Union():
             records = [settling(record) for _, record in kind.variants]
             return lambda value: (value[0], records[value[0]](value[1]))
     return lambda value: value
@@ -122,7 +110,7 @@ def _as_term(value: Any) -> Any:
     return value.as_term() if isinstance(value, Linear) else value
 
 
-def _known(kind: Int, value: Any) -> Any:
+def _known(kind: types.Int, value: Any) -> Any:
     """A known value for an open number in a place of bounded type: one alternative for each value."""
     if not isinstance(value, OpenNumber):
         return value

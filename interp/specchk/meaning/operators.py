@@ -21,15 +21,10 @@ from specchk.ir.types import show as show_type
 from specchk.lang.text.source import Span
 from specchk.meaning.texts.joined import Fn, RuleText, applied, called, filled, function_of, named
 from specchk.meaning.texts.places import is_position
-from specchk.meaning.undefined import Undefined
+from specchk.meaning.undefined import Undefined, fault
 from specchk.meaning.values import positions
 
 Rule = Callable[[Apply, list[Fn]], Fn]
-
-
-def operator(expr: Apply, args: list[Fn]) -> Fn:
-    """The function of a strict operator application."""
-    return RULES[expr.op](expr, args)
 
 
 def distinct(items: Iterable[Any]) -> tuple[Any, ...]:
@@ -62,16 +57,13 @@ class TextRule(Struct, frozen=True):
 
 
 def _code(code: str) -> TextRule:
-    return TextRule(lambda expr, parts: filled(code, parts))
+    """The rule of an operator that Python has; `DATA` in the code is the expression's `data`."""
+    return TextRule(lambda expr, parts: filled(code.replace("DATA", str(expr.data)), parts))
 
 
-def _calling(made: Callable[[Apply], Callable[..., Any]]) -> TextRule:
-    """The rule of an operator that is a function of its arguments' values, built for each expression."""
-
-    def text(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
-        return applied(made(expr), parts)
-
-    return TextRule(text)
+def _checked(fn: Callable[..., Any]) -> TextRule:
+    """The rule of a function of the expression's span, for its faults, and of the arguments' values."""
+    return TextRule(lambda expr, parts: applied(fn, [RuleText("{}", (expr.span,)), *parts]))
 
 
 def _function(fn: Callable[..., Any]) -> TextRule:
@@ -84,18 +76,6 @@ def _chosen(code: str) -> TextRule:
 
 def _tuple(_: Apply, parts: Sequence[RuleText]) -> RuleText:
     return filled(f"({'{}, ' * len(parts)})", parts)
-
-
-def _field(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
-    return filled(f"{{}}[{expr.data}]", parts)
-
-
-def _variant(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
-    return filled(f"({expr.data}, {{}})", parts)
-
-
-def _is_variant(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
-    return filled(f"({{}}[0] == {expr.data})", parts)
 
 
 def _map_get(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
@@ -118,15 +98,9 @@ def _set(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
     return items if len(parts) < 2 else applied(distinct, [items])
 
 
-def _bag(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
-    return filled("tuple(sorted({}))", [_tuple(expr, parts)])
-
-
 def _get(expr: Apply, parts: Sequence[RuleText]) -> RuleText:
-    def missing() -> Any:
-        raise Undefined(expr.span, "`get` of none")
-
-    return named("(x[0] if (x := {}) else {}())", [*parts, RuleText("{}", (missing,))])
+    missing = RuleText("{}", (fault(expr.span, "`get` of none"),))
+    return named("(x[0] if (x := {}) else {}())", [*parts, missing])
 
 
 def _get_or(option: Any, default: Any) -> Any:
@@ -135,26 +109,20 @@ def _get_or(option: Any, default: Any) -> Any:
 
 
 def _divided(fn: Callable[[int, int], int]) -> TextRule:
-    def made(expr: Apply) -> Callable[..., Any]:
-        def divide(left: Any, right: Any) -> Any:
-            if right == 0:
-                raise Undefined(expr.span, "division by zero")
-            return fn(left, right)
+    def divide(span: Span, left: Any, right: Any) -> Any:
+        if right == 0:
+            raise Undefined(span, "division by zero")
+        return fn(left, right)
 
-        return divide
-
-    return _calling(made)
+    return _checked(divide)
 
 
-def _decreased(expr: Apply) -> Callable[..., Any]:
-    def decreased(new: Any, old: Any) -> Any:
-        if new < 0:
-            raise Undefined(expr.span, f"the measure of this recursion is below 0: {new}")
-        if new >= old:
-            raise Undefined(expr.span, f"the measure of this recursion does not decrease: {old}, then {new}")
-        return new
-
-    return decreased
+def _decreased(span: Span, new: Any, old: Any) -> Any:
+    if new < 0:
+        raise Undefined(span, f"the measure of this recursion is below 0: {new}")
+    if new >= old:
+        raise Undefined(span, f"the measure of this recursion does not decrease: {old}, then {new}")
+    return new
 
 
 def _key_position(expr: Apply, key: RuleText) -> RuleText:
@@ -191,84 +159,63 @@ def position_of(wanted: Type, found: Type, key: RuleText, span: Span) -> RuleTex
 
 
 def _extreme(fn: Callable[[Any], Any], name: str) -> TextRule:
-    def made(expr: Apply) -> Callable[..., Any]:
-        def extreme(items: Any) -> Any:
-            if not items:
-                raise Undefined(expr.span, f"`{name}` of an empty collection")
-            return fn(items)
+    def extreme(span: Span, items: Any) -> Any:
+        if not items:
+            raise Undefined(span, f"`{name}` of an empty collection")
+        return fn(items)
 
-        return extreme
-
-    return _calling(made)
+    return _checked(extreme)
 
 
-def _subsets(expr: Apply) -> Callable[..., Any]:
-    def subsets(items: Any) -> Any:
-        if len(items) > MAX_LISTED_BITS:
-            raise Undefined(expr.span, f"the subsets of {len(items)} items are too many to list")
-        return tuple(sorted(chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))))
-
-    return subsets
+def _subsets(span: Span, items: Any) -> Any:
+    if len(items) > MAX_LISTED_BITS:
+        raise Undefined(span, f"the subsets of {len(items)} items are too many to list")
+    return tuple(sorted(chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))))
 
 
-def _range(expr: Apply) -> Callable[..., Any]:
-    def numbers(low: Any, high: Any) -> Any:
-        # A shift, not a comparison: on open numbers it raises `NotSymbolic`, where a comparison would fork.
-        # For an empty range the difference is negative, and so is the result.
-        if high - low >> MAX_LISTED_BITS:
-            if high < low:
-                return ()
-            raise Undefined(expr.span, f"the set {low}..{high} is too large to list")
-        return tuple(range(low, high + 1))
-
-    return numbers
+def _range(span: Span, low: Any, high: Any) -> Any:
+    # A shift, not a comparison: on open numbers it raises `NotSymbolic`, where a comparison would fork.
+    # For an empty range the difference is negative, and so is the result.
+    if high - low >> MAX_LISTED_BITS:
+        if high < low:
+            return ()
+        raise Undefined(span, f"the set {low}..{high} is too large to list")
+    return tuple(range(low, high + 1))
 
 
-def item_at(expr: Any) -> Callable[..., Any]:
-    """The item of a sequence at a position; undefined outside it."""
-
-    def item(items: Any, position: Any) -> Any:
-        if not 0 <= position < len(items):
-            raise Undefined(expr.span, f"index {position} of a sequence of length {len(items)}")
-        return items[position]
-
-    return item
+def _item_at(span: Span, items: Any, position: Any) -> Any:
+    if not 0 <= position < len(items):
+        raise Undefined(span, f"index {position} of a sequence of length {len(items)}")
+    return items[position]
 
 
 def _seq_set(expr: Apply, args: list[Fn]) -> Fn:
-    seq, index, value = args
-    checked = item_at(expr)
+    (seq, index, value), span = args, expr.span
 
     # No text: the index is checked before the value is evaluated; where both are wrong the kernel's code,
     # which leaves at the first, reports the same.
     def seq_set(e: Any) -> Any:
         items, position = seq(e), index(e)
-        checked(items, position)
+        _item_at(span, items, position)
         return replaced(items, position, value(e))
 
     return seq_set
 
 
 def _cut(fn: Callable[[Any, int], Any], name: str) -> TextRule:
-    def made(expr: Apply) -> Callable[..., Any]:
-        def cut(items: Any, size: Any) -> Any:
-            if not 0 <= size <= len(items):
-                raise Undefined(expr.span, f"`{name}` of {size} from a sequence of length {len(items)}")
-            return fn(items, size)
+    def cut(span: Span, items: Any, size: Any) -> Any:
+        if not 0 <= size <= len(items):
+            raise Undefined(span, f"`{name}` of {size} from a sequence of length {len(items)}")
+        return fn(items, size)
 
-        return cut
-
-    return _calling(made)
+    return _checked(cut)
 
 
-def _bag_remove(expr: Apply) -> Callable[..., Any]:
-    def remove(items: Any, item: Any) -> Any:
-        if item not in items:
-            raise Undefined(expr.span, "`remove` of an item that is not in the bag")
-        index = items.index(item)
-        return (*items[:index], *items[index + 1 :])
-
-    return remove
+def _bag_remove(span: Span, items: Any, item: Any) -> Any:
+    if item not in items:
+        raise Undefined(span, "`remove` of an item that is not in the bag")
+    index = items.index(item)
+    return (*items[:index], *items[index + 1 :])
 
 
 def _merge(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -287,28 +234,29 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         # As `min` and `max` of Python choose and compare, without a call.
         Op.MIN: _chosen("(y if ((x := {}) is None or (y := {}) < x) else x)"),
         Op.MAX: _chosen("(y if ((x := {}) is None or (y := {}) > x) else x)"),
-        Op.RECORD: TextRule(_tuple), Op.FIELD: TextRule(_field), Op.WITH_FIELD: TextRule(_with_field),
-        Op.VARIANT: TextRule(_variant), Op.IS_VARIANT: TextRule(_is_variant),
+        Op.RECORD: TextRule(_tuple), Op.FIELD: _code("{}[DATA]"), Op.WITH_FIELD: TextRule(_with_field),
+        Op.VARIANT: _code("(DATA, {})"), Op.IS_VARIANT: _code("({}[0] == DATA)"),
         Op.SOME: TextRule(_tuple), Op.GET: TextRule(_get), Op.GET_OR: _function(_get_or),
         Op.MAP: TextRule(_tuple), Op.MAP_GET: TextRule(_map_get), Op.MAP_SET: TextRule(_map_set),
-        Op.SET: TextRule(_set), Op.RANGE: _calling(_range), Op.IN_SET: _code("({} in {})"),
+        Op.SET: TextRule(_set), Op.RANGE: _checked(_range), Op.IN_SET: _code("({} in {})"),
         Op.SUBSET: _function(lambda a, b: all(x in b for x in a)), Op.UNION: _function(_merge),
         Op.INTERSECT: _function(lambda a, b: tuple([x for x in a if x in b])),
         Op.DIFFERENCE: _function(lambda a, b: tuple([x for x in a if x not in b])),
-        Op.CARD: _code("len({})"), Op.SUBSETS: _calling(_subsets),
+        Op.CARD: _code("len({})"), Op.SUBSETS: _checked(_subsets),
         Op.SET_MIN: _extreme(min, "min"), Op.SET_MAX: _extreme(max, "max"), Op.SET_SUM: _code("sum({})"),
-        Op.SEQ: TextRule(_tuple), Op.SEQ_GET: _calling(item_at), Op.SEQ_SET: _seq_set,
+        Op.SEQ: TextRule(_tuple), Op.SEQ_GET: _checked(_item_at), Op.SEQ_SET: _seq_set,
         Op.LEN: _code("len({})"),
         Op.HEAD: _extreme(lambda s: s[0], "head"), Op.LAST: _extreme(lambda s: s[-1], "last"),
         Op.TAIL: _extreme(lambda s: s[1:], "tail"),
         Op.APPEND: _code("(*{}, {})"), Op.CONCAT: _code("({} + {})"),
         Op.PREFIX: _cut(lambda s, n: s[:n], "prefix"), Op.SUFFIX: _cut(lambda s, n: s[n:], "suffix"),
         Op.IN_SEQ: _code("({} in {})"), Op.SEQ_ITEMS: _function(distinct),
-        Op.BAG: TextRule(_bag), Op.BAG_ADD: _function(lambda a, b: tuple(sorted((*a, b)))),
-        Op.BAG_REMOVE: _calling(_bag_remove),
+        Op.BAG: TextRule(lambda expr, parts: filled("tuple(sorted({}))", [_tuple(expr, parts)])),
+        Op.BAG_ADD: _function(lambda a, b: tuple(sorted((*a, b)))),
+        Op.BAG_REMOVE: _checked(_bag_remove),
         Op.BAG_COUNT: _function(lambda a, b: a.count(b)),
         Op.BAG_UNION: _function(lambda a, b: tuple(sorted(a + b))),
         Op.IN_BAG: _code("({} in {})"), Op.BAG_CARD: _code("len({})"), Op.BAG_ITEMS: _function(distinct),
-        Op.DECREASED: _calling(_decreased),
+        Op.DECREASED: _checked(_decreased),
     }
 )  # fmt: skip

@@ -122,27 +122,15 @@ class ForkPath:
 
     def at_most_zero(self, form: Form) -> bool:
         """Whether a form is at most 0; assumed from here on."""
-        i, j, bound = self._difference(form)
+        i, j, bound = difference(form, self.defined)
         return bound >= 0 if i == j else self.at_most(i, j, bound)
 
     def is_zero(self, form: Form) -> bool:
         """Whether a form is 0; assumed from here on."""
         if form[0] and form[1] % primitive(form)[1]:
             return False
-        i, j, bound = self._difference(form)
+        i, j, bound = difference(form, self.defined)
         return bound == 0 if i == j else self.equal(i, j, bound)
-
-    def _difference(self, form: Form) -> tuple[int, int, int]:
-        """Symbols i and j and a bound such that a form is at most 0 exactly if `x_i - x_j <= bound`."""
-        if not form[0]:
-            return 0, 0, -form[1]
-        terms, factor, plus = primitive(form)
-        bound = -plus // abs(factor)  # over whole numbers: 2x <= 5 is x <= 2
-        pair = pair_of(terms)
-        if pair is None:
-            number, more = self.defined(terms)
-            pair, bound = (number, 0), bound - more if factor > 0 else bound + more
-        return (*pair, bound) if factor > 0 else (*pair[::-1], bound)
 
     def defined(self, terms: Terms) -> tuple[int, int]:
         """The symbol for a number with these terms, and the number to add to it."""
@@ -153,8 +141,7 @@ class ForkPath:
 
     def fresh(self) -> int:
         """A new symbol, known only to be non-negative."""
-        rows = self._own()
-        return _widen(rows)
+        return _widen(self._own())
 
     def _own(self) -> Rows:
         if not self._owned:
@@ -166,8 +153,23 @@ class ForkPath:
 
     def _assume(self, i: int, j: int, bound: int) -> None:
         """Add a constraint that is consistent with the known ones, and all consequences."""
-        rows = self._own()
-        _close(rows, i, j, bound)
+        _close(self._own(), i, j, bound)
+
+
+def difference(form: Form, defined: Callable[[Terms], tuple[int, int]]) -> tuple[int, int, int]:
+    """Symbols i and j and a bound such that a form is at most 0 exactly if `x_i - x_j <= bound`.
+
+    `defined` gives terms that are not a difference a symbol, and a number to add to it.
+    """
+    if not form[0]:
+        return 0, 0, -form[1]
+    terms, factor, plus = primitive(form)
+    bound = -plus // abs(factor)  # over whole numbers: 2x <= 5 is x <= 2
+    pair = pair_of(terms)
+    if pair is None:
+        number, more = defined(terms)
+        pair, bound = (number, 0), bound - more if factor > 0 else bound + more
+    return (*pair, bound) if factor > 0 else (*pair[::-1], bound)
 
 
 def assuming(rows: Matrix, i: int, j: int, bound: int) -> Rows:

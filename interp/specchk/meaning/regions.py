@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from specchk.meaning.linear import Form, Part, added, primitive, substituted, symbol, symbols
+from specchk.meaning.linear import Form, Part, Terms, added, substituted, symbol, symbols
 from specchk.meaning.paths import (
     FREE,
     Defined,
@@ -19,7 +19,7 @@ from specchk.meaning.paths import (
     assuming,
     defining,
     definitions,
-    pair_of,
+    difference,
 )
 
 
@@ -55,13 +55,14 @@ def _without(rows: Matrix, taken: Matrix, size: int) -> Iterator[Matrix]:
 
 def _breaking(rows: Matrix, constraints: Iterable[Form]) -> Iterator[Matrix]:
     """The parts of a matrix in which at least one form is above 0."""
+
+    def defined(terms: Terms) -> tuple[int, int]:
+        nonlocal rows
+        rows, number, plus = defining(rows, terms)
+        return number, plus
+
     for form in constraints:
-        if not form[0]:
-            if form[1] > 0:
-                yield rows
-                return
-            continue
-        rows, i, j, bound = _difference(rows, form)
+        i, j, bound = difference(form, defined)
         if rows[i][j] <= bound:
             continue
         if rows[j][i] < -bound:
@@ -69,18 +70,6 @@ def _breaking(rows: Matrix, constraints: Iterable[Form]) -> Iterator[Matrix]:
             return
         yield assuming(rows, j, i, -bound - 1)
         rows = assuming(rows, i, j, bound)
-
-
-def _difference(rows: Matrix, form: Form) -> tuple[Matrix, int, int, int]:
-    """Symbols and a bound such that a form is at most 0 exactly if `x_i - x_j <= bound`."""
-    terms, factor, plus = primitive(form)
-    bound = -plus // abs(factor)
-    pair = pair_of(terms)
-    if pair is None:
-        rows, number, more = defining(rows, terms)
-        pair, bound = (number, 0), bound - more if factor > 0 else bound + more
-    i, j = pair if factor > 0 else pair[::-1]
-    return rows, i, j, bound
 
 
 def _of_base(taken: Matrix, size: int) -> list[Form]:

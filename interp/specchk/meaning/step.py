@@ -25,7 +25,7 @@ from specchk.ir.types import Map, Type, has_horizon
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.operators import position_of
 from specchk.meaning.texts.joined import RuleText, body_of, called, filled, function_of, indented
-from specchk.meaning.undefined import BeyondHorizon, Faulty, Undefined
+from specchk.meaning.undefined import BeyondHorizon, Faulty, Undefined, fault
 from specchk.meaning.values import State, Values
 
 Run = Callable[[list[Any]], None]
@@ -280,7 +280,7 @@ class Compiled:
         return choice
 
     def _items(self, domain: nodes.Expr) -> Callable[[list[Any]], Any]:
-        """The items of a choice."""
+        """The items of a choice; overridden in `symbolic.replay`."""
         return function_of(self._content(domain))
 
     def _content(self, expr: nodes.Expr) -> RuleText:
@@ -333,15 +333,12 @@ class Compiled:
     @staticmethod
     def _inside(n: int, step: nodes.PathStep, stmt: nodes.Assign) -> list[RuleText]:
         """Check a key that may be outside the map or sequence."""
-
-        def outside() -> None:
-            raise Undefined(stmt.span, "this index is outside the sequence")
-
         kind = step.container
         # A field is one of the record's, and `position_of` has checked a map's key; for a key with a horizon,
         # values above it are allowed where there are no horizons.
         if step.field is not None or (isinstance(kind, Map) and not has_horizon(kind.key)):
             return []
+        outside = fault(stmt.span, "this index is outside the sequence")
         return [RuleText(f"if not 0 <= key{n} < len(part{n}): {{}}()", (outside,))]
 
     def _key(self, step: nodes.PathStep) -> RuleText:

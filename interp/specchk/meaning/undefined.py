@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from specchk.lang.text.source import Span
@@ -17,6 +18,15 @@ class Undefined(Exception):
 
     def __reduce__(self) -> tuple[type[Undefined], tuple[object, ...]]:
         return type(self), (self.span, self.reason)
+
+
+def fault(span: Span, reason: str) -> Callable[[], Any]:
+    """A function that raises `Undefined`."""
+
+    def undefined() -> Any:
+        raise Undefined(span, reason)
+
+    return undefined
 
 
 class BeyondHorizon(Exception):

@@ -24,22 +24,9 @@ from functools import lru_cache
 from itertools import chain, combinations, combinations_with_replacement, product
 from typing import Any
 
+from specchk.ir import types
 from specchk.ir.nodes import Value
-from specchk.ir.types import (
-    Bag,
-    Bool,
-    Enum,
-    Int,
-    Map,
-    Option,
-    Record,
-    Seq,
-    Set,
-    Sort,
-    Type,
-    Union,
-    components,
-)  # fmt: skip
+from specchk.ir.types import Type, components
 
 State = tuple[Value, ...]
 
@@ -54,7 +41,7 @@ class Values:
     def values(self, kind: Type) -> tuple[Value, ...]:
         """All values of a type, ascending."""
         if kind not in self._known:
-            has_maps = any(isinstance(part, Set) and part.keyed for part in components(kind))
+            has_maps = any(isinstance(part, types.Set) and part.keyed for part in components(kind))
             every = universe(kind, self.offsets)
             found = [value for value in every if not has_maps or _has_functions(value, kind)]
             self._known[kind] = tuple(sorted(found))
@@ -68,38 +55,38 @@ def universe(kind: Type, offsets: Sequence[int] | None = None) -> list[Value]:
     With `offsets` only values whose numbers of types with a horizon are among these.
     """
     match kind:
-        case Bool():
+        case types.Bool():
             return [False, True]
-        case Int(horizon=True) if offsets is not None:
+        case types.Int(horizon=True) if offsets is not None:
             return [number for number in offsets if kind.low <= number <= kind.high]
-        case Int():
+        case types.Int():
             return list(range(kind.low, kind.high + 1))
-        case Enum() | Sort():
+        case types.Enum() | types.Sort():
             return list(range(len(kind.members)))
-        case Option():
+        case types.Option():
             return [(), *((item,) for item in universe(kind.item, offsets))]
-        case Record():
+        case types.Record():
             return list(product(*(universe(item, offsets) for _, item in kind.fields)))
-        case Union():
+        case types.Union():
             records = enumerate(kind.variants)
             return [(tag, rec) for tag, (_, record) in records for rec in universe(record, offsets)]
-        case Map():
+        case types.Map():
             return list(product(universe(kind.value, offsets), repeat=len(universe(kind.key))))
-        case Set():
+        case types.Set():
             # `combinations` of an ascending list are ascending; sorted nevertheless, since a universe need
             # not be.
             return [tuple(sorted(items)) for items in _subsets(universe(kind.item, offsets))]
-        case Seq():
+        case types.Seq():
             items = _items(kind, offsets)
             return [seq for size in range(kind.limit + 1) for seq in product(items, repeat=size)]
-        case Bag():
+        case types.Bag():
             # With repetition and in order: each multiset once.
             items = sorted(_items(kind, offsets))
             sizes = range(kind.limit + 1)
             return [bag for size in sizes for bag in combinations_with_replacement(items, size)]
 
 
-def _items(kind: Seq | Bag, offsets: Sequence[int] | None) -> list[Value]:
+def _items(kind: types.Seq | types.Bag, offsets: Sequence[int] | None) -> list[Value]:
     # A collection of no items has one value, and items that may be far too many to list.
     return universe(kind.item, offsets) if kind.limit else []
 
@@ -113,15 +100,15 @@ def pairs_of(value: Value) -> list[tuple[Value, Value]]:
 def _has_functions(value: Any, kind: Type) -> bool:
     """Whether no partial map in a value has two values for one key."""
     match kind:
-        case Set(keyed=True) if len({key for key, _ in value}) < len(value):
+        case types.Set(keyed=True) if len({key for key, _ in value}) < len(value):
             return False
-        case Option() | Set() | Seq() | Bag():
+        case types.Option() | types.Set() | types.Seq() | types.Bag():
             return all(_has_functions(item, kind.item) for item in value)
-        case Map():
+        case types.Map():
             return all(_has_functions(item, kind.value) for item in value)
-        case Record():
+        case types.Record():
             return all(_has_functions(v, part) for v, (_, part) in zip(value, kind.fields, strict=True))
-        case Union():
+        case types.Union():
             return _has_functions(value[1], kind.variants[value[0]][1])
     return True
 
@@ -140,46 +127,46 @@ def positions(kind: Type) -> dict[Value, int]:
 def show(value: Value, kind: Type) -> str:
     """A value as the spec language writes it."""
     match kind:
-        case Bool():
+        case types.Bool():
             return "true" if value else "false"
-        case Int():
+        case types.Int():
             return str(value)
-        case Enum() | Sort():
+        case types.Enum() | types.Sort():
             return kind.members[int_of(value)]
     assert isinstance(value, tuple)
     match kind:
-        case Option():
+        case types.Option():
             return f"some({show(value[0], kind.item)})" if value else "none"
-        case Record(is_tuple=True):
+        case types.Record(is_tuple=True):
             parts = zip(kind.fields, value, strict=True)
             return "(" + ", ".join(show(v, part) for (_, part), v in parts) + ")"
-        case Record():
+        case types.Record():
             return "{ " + _show_fields(value, kind) + " }"
-        case Union():
+        case types.Union():
             tag, record = value
             name, fields = kind.variants[int_of(tag)]
             if fields.element is not None:
                 assert isinstance(record, tuple)
                 return show(record[0], fields.element)
             return f"{name}({_show_fields(record, fields)})" if fields.fields else name
-        case Map():
+        case types.Map():
             keys = sorted(universe(kind.key))
             pairs = zip(keys, value, strict=True)
             return "{ " + ", ".join(f"{show(k, kind.key)}: {show(v, kind.value)}" for k, v in pairs) + " }"
-        case Set(keyed=True):
+        case types.Set(keyed=True):
             return "{ " + ", ".join(_show_pair(item, kind) for item in value) + " }" if value else "{}"
-        case Set() | Bag():
+        case types.Set() | types.Bag():
             return "{" + ", ".join(show(item, kind.item) for item in value) + "}"
-        case Seq():
+        case types.Seq():
             return "[" + ", ".join(show(item, kind.item) for item in value) + "]"
 
 
-def _show_pair(pair: Value, kind: Set) -> str:
+def _show_pair(pair: Value, kind: types.Set) -> str:
     assert isinstance(pair, tuple)
     return ": ".join(show(part, part_kind) for part, part_kind in zip(pair, kind.pair, strict=True))
 
 
-def _show_fields(value: Value, kind: Record) -> str:
+def _show_fields(value: Value, kind: types.Record) -> str:
     assert isinstance(value, tuple)
     return ", ".join(
         f"{name}: {show(item, part)}" for (name, part), item in zip(kind.fields, value, strict=True)

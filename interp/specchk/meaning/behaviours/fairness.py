@@ -106,7 +106,7 @@ class FairSteps:
             if after == state:
                 continue
             mask = self.mask(action, args)
-            if self.is_inside(after):
+            if self.properties.keeps(after):
                 taken |= mask
                 steps.append((after, mask))
             else:
@@ -116,10 +116,6 @@ class FairSteps:
         # Each step once: two instances with the same conditions and result differ in nothing that matters
         # here.
         return Outgoing(tuple(dict.fromkeys(steps)), taken | cut, cut & ~taken)
-
-    def is_inside(self, state: State) -> bool:
-        """Whether a state satisfies the constraints; false if one of them is undefined."""
-        return self.properties.keeps(state)
 
     def _cut_by_horizons(self, state: State) -> int:
         """The conditions of the instances that have a step cut off by a horizon."""

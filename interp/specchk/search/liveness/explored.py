@@ -34,7 +34,7 @@ class Explored:
         self.states: list[State] = []
         self._numbers: dict[State, int] = {}
         for state in initial_states(fair.program):
-            if fair.is_inside(state):
+            if fair.properties.keeps(state):
                 self._number(state, -1)
         self.graph.initial = len(self.states)
 
