@@ -6,7 +6,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-from specchk.lang.syntax.bound import Bound
+from specchk.lang.syntax.tree import Bound
 
 
 class Nothing(Exception):

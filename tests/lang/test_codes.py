@@ -12,7 +12,8 @@ from textwrap import dedent, fill
 import pytest
 
 from specchk.compile.instantiate import instantiate
-from specchk.lang.codes import CODES, Page
+from specchk.lang.codes.catalogue import CODES
+from specchk.lang.codes.page import Page
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import Diagnostic, SpecError, render
 from specchk.symbolic import legality

@@ -27,7 +27,6 @@ from specchk.lang.check.models import FixedModel
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls, tree
-from specchk.lang.syntax.bound import Bound, shown
 from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
 
@@ -59,10 +58,10 @@ class ExpressionLowering:
             raise refusal("S503", node.span, message, hint)
         return lowered.type, evaluate_constant(lowered)
 
-    def local(self, bound: Bound, kind: Type, span: Span) -> Local:
+    def local(self, bound: tree.Bound, kind: Type, span: Span) -> Local:
         """A fresh local."""
         self.next_local += 1
-        return Local(kind, span, self.next_local - 1, shown(bound))
+        return Local(kind, span, self.next_local - 1, tree.shown(bound))
 
     def count(self, span: Span) -> None:
         """Count lowered nodes: nested definitions and helper actions can grow without bound."""
@@ -125,7 +124,7 @@ class ExpressionLowering:
                 return Const(BOOL, node.span, node.value)
         return Const(self.names.type_of(node, scope), node.span, ())
 
-    def let(self, bound: Bound, value: Expr, span: Span, body: Callable[[Expr], Expr]) -> Expr:
+    def let(self, bound: tree.Bound, value: Expr, span: Span, body: Callable[[Expr], Expr]) -> Expr:
         """Bind a name in a body: an atom is substituted, any other value is evaluated once."""
         if isinstance(value, Const | Local | Var):
             return body(value)

@@ -17,7 +17,6 @@ from specchk.ir.types import Record, of_shape
 from specchk.ir.walk import inside
 from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
-from specchk.lang.syntax.bound import Bound
 from specchk.lang.text.source import Span
 
 
@@ -38,7 +37,7 @@ class Scope(Struct, frozen=True):
     operators: Mapping[str, Closure] = field(default_factory=dict)
     calls: tuple[Frame, ...] = ()
 
-    def bind(self, bound: Bound, expr: Expr) -> Scope:
+    def bind(self, bound: tree.Bound, expr: Expr) -> Scope:
         """The scope in which a name is bound to `expr`, or names to the parts of a tuple."""
         if isinstance(bound, str):
             return replace(self, names={**self.names, bound: expr})
@@ -47,7 +46,7 @@ class Scope(Struct, frozen=True):
             scope = scope.bind(name, Apply(kind, expr.span, Op.FIELD, (expr,), index))
         return scope
 
-    def bind_all(self, names: Iterable[Bound], values: Iterable[Expr]) -> Scope:
+    def bind_all(self, names: Iterable[tree.Bound], values: Iterable[Expr]) -> Scope:
         """The scope in which each name is bound to a value."""
         return reduce(lambda scope, pair: scope.bind(*pair), zip(names, values, strict=True), self)
 
@@ -65,7 +64,7 @@ class Closure(Struct, frozen=True):
     `decl` is the definition that it is, if it is a recursive one.
     """
 
-    params: tuple[Bound, ...]
+    params: tuple[tree.Bound, ...]
     lets: tuple[decls.Let, ...]
     body: tree.Expr
     scope: Scope

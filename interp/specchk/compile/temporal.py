@@ -20,7 +20,6 @@ from specchk.ir.walk import inside
 from specchk.lang.check.levels import children
 from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
-from specchk.lang.syntax.bound import names_in, shown
 from specchk.lang.text.diagnostics import Report, refusal
 from specchk.lang.text.source import Span
 from specchk.meaning.values import show
@@ -99,12 +98,12 @@ class TemporalLowering:
             return
         first, rest = binders[0], binders[1:]
         for value in self._domain(first, scope):
-            pair = (shown(first.bound), show(value.value, value.type))
+            pair = (tree.shown(first.bound), show(value.value, value.type))
             yield from self._values(rest, scope.bind(first.bound, value), (*bound, pair))
 
     def _domain(self, binder: tree.Binder, scope: Scope) -> list[Const]:
         # A name of a `let` line is no part of the scope: it means another value in every state.
-        lines = {name for line in self.decl.lets for name in names_in(line.bound)} - set(scope.names)
+        lines = {name for line in self.decl.lets for name in tree.names_in(line.bound)} - set(scope.names)
         if any(isinstance(part, tree.Name) and part.text in lines for part in below(binder.domain)):
             self._refuse(binder.domain, _CONSTANT)
             return []

@@ -8,7 +8,7 @@ import click
 
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
-from specchk.lang.codes import CODES
+from specchk.lang.codes.catalogue import CODES
 from specchk.lang.text.diagnostics import nearest
 
 

@@ -17,17 +17,16 @@ from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Bag, Map, Record, Seq, Set, Type, Union, hull, of_shape
 from specchk.ir.typing import kinds, result_type
 from specchk.lang.syntax import tree
-from specchk.lang.syntax.bound import Bound
 from specchk.lang.text.diagnostics import refusal
 from specchk.lang.text.source import Span
 
 Path = Sequence[tuple[PathStep, Span]]
-Fresh = Callable[[Bound, Type, Span], Local]  # a local with a slot of its own
-Bind = Callable[[Bound, Expr, Span, Callable[[Expr], Expr]], Expr]  # of one name in a body
+Fresh = Callable[[tree.Bound, Type, Span], Local]  # a local with a slot of its own
+Bind = Callable[[tree.Bound, Expr, Span, Callable[[Expr], Expr]], Expr]  # of one name in a body
 
 
 def in_turn(
-    let: Bind, bindings: Sequence[tuple[Bound, Expr, Span]], body: Callable[..., Expr], *values: Expr
+    let: Bind, bindings: Sequence[tuple[tree.Bound, Expr, Span]], body: Callable[..., Expr], *values: Expr
 ) -> Expr:
     """Bind names in a body that takes their values; the first names have `values` already."""
     if len(values) == len(bindings):

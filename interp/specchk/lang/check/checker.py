@@ -21,7 +21,6 @@ from specchk.lang.check.levels import Level, LevelChecker
 from specchk.lang.check.spec import Facts, Spec
 from specchk.lang.check.types import BOOL, INT, UNKNOWN, Type, is_complete, join, lifts, show
 from specchk.lang.syntax import decls, tree
-from specchk.lang.syntax.bound import Bound, shown
 from specchk.lang.text.diagnostics import Report, counted, nearest
 from specchk.lang.text.source import Span
 
@@ -204,14 +203,14 @@ class Checker:
             context = self.bound(binder.bound, kind, binder, context)
         return context
 
-    def bound(self, bound: Bound, kind: Type, node: tree.Node, context: Context) -> Context:
+    def bound(self, bound: tree.Bound, kind: Type, node: tree.Node, context: Context) -> Context:
         """The context in which a name has a type, or the names of a tuple have the types of its parts."""
         if isinstance(bound, str):
             self.fresh(bound, node.span, context)
             return context.bind(bound, kind)
         parts = [part for _, part in kind.fields] if isinstance(kind, types.Record) and kind.is_tuple else []
         if len(parts) != len(bound):
-            message = f"`{shown(bound)}` takes a tuple of {len(bound)} apart, this is {show(kind)}"
+            message = f"`{tree.shown(bound)}` takes a tuple of {len(bound)} apart, this is {show(kind)}"
             hint = (
                 "a record's parts have names: `x.f`" if isinstance(kind, types.Record) and not parts else None
             )

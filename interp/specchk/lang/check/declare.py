@@ -72,17 +72,14 @@ class TypeResolver:
             case tree.PartialMapType():
                 return types.PartialMap(self.resolve(node.key, home), self.resolve(node.value, home))
             case tree.TupleType():
-                return self._tuple(node, home)
+                check_length(node, len(node.items), self.report)
+                return types.tuple_of([self.resolve(item, home) for item in node.items[:MAX_TUPLE]])
             case tree.EnumType() | tree.UnionType():
                 self.report.add("S308", node.span, "an enum or union needs a name of its own",
                                 f"declare it: `type Name = {node.span.text}`, then use the name")  # fmt: skip
                 if isinstance(node, tree.EnumType):
                     self.nameless.update(node.members)
                 return UNKNOWN
-
-    def _tuple(self, node: tree.TupleType, home: Spec) -> types.Record:
-        check_length(node, len(node.items), self.report)
-        return types.tuple_of([self.resolve(item, home) for item in node.items[:MAX_TUPLE]])
 
     def _map(self, node: tree.MapType, home: Spec) -> Type:
         key = self.resolve(node.key, home)

@@ -22,14 +22,11 @@ def _none(_: Checker, __: tree.NoneLiteral, ___: Context, expected: Type | None)
     return expected if isinstance(expected, Option) else Option(UNKNOWN)
 
 
-def _prime(checker: Checker, node: tree.Prime, context: Context, expected: Type | None) -> Type:
-    return checker.check(node.operand, context, expected)
-
-
 RULES: MappingProxyType[type[tree.Node], Rule] = MappingProxyType({
     tree.Name: names.check_name, tree.IntLiteral: lambda *_: INT, tree.BoolLiteral: lambda *_: BOOL,
     tree.NoneLiteral: _none, tree.Unary: operators.check_unary, tree.Binary: operators.check_binary,
-    tree.Prime: _prime, tree.Index: access.check_index, tree.Field: access.check_field,
+    tree.Prime: lambda checker, node, *rest: checker.check(node.operand, *rest),
+    tree.Index: access.check_index, tree.Field: access.check_field,
     tree.CallExpr: calls.check_call, tree.Fold: builtins.check_fold, tree.Quantified: forms.check_quantified,
     tree.IfElse: forms.check_if, tree.LetIn: forms.check_let, tree.Match: forms.check_match,
     tree.SetLiteral: forms.check_set, tree.SeqLiteral: forms.check_seq, tree.TupleLiteral: forms.check_tuple,

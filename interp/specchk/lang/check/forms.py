@@ -8,7 +8,6 @@ from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.declare import check_length
 from specchk.lang.check.types import BOOL, MAX_TUPLE, UNKNOWN, Type, is_complete, join, show, tuple_of
 from specchk.lang.syntax import tree
-from specchk.lang.syntax.bound import Bound, shown
 from specchk.lang.text.diagnostics import nearest
 
 
@@ -28,7 +27,9 @@ def check_if(checker: Checker, node: tree.IfElse, context: Context, expected: Ty
     """`if c then a else b`: both branches have one type."""
     checker.boolean(node.condition, context)
     then = checker.check(node.then, context, expected)
-    orelse = checker.check(node.orelse, context, expected if expected is not None else _known(then))
+    # The bounds of a number are those of one branch.
+    known = then if then != UNKNOWN and not isinstance(then, types.Int) else None
+    orelse = checker.check(node.orelse, context, expected if expected is not None else known)
     joined = join(then, orelse)
     if joined is None and expected is None:
         checker.mismatch(node.orelse.span, orelse, then)
@@ -104,7 +105,7 @@ def check_map_comp(checker: Checker, node: tree.MapComp, context: Context, expec
     """`{ k: e for k in K }`: K is a whole type, or any set for a partial map; the key is the bound name."""
     inner = checker.bind((node.binder,), context)
     key = checker.facts.binders[id(node.binder)]
-    name = shown(node.binder.bound)
+    name = tree.shown(node.binder.bound)
     if _bound(node.key) != node.binder.bound:
         message = "the key of a map comprehension is the bound name itself"
         hint = f"write `{{ {name}: ... for {name} in ... }}`: each key has one value"
@@ -118,7 +119,7 @@ def check_map_comp(checker: Checker, node: tree.MapComp, context: Context, expec
     return types.PartialMap(key, value) if isinstance(expected, types.PartialMap) else types.Map(key, value)
 
 
-def _bound(node: tree.Expr) -> Bound | None:
+def _bound(node: tree.Expr) -> tree.Bound | None:
     """The binder of the names in an expression that consists of names."""
     match node:
         case tree.Name(qualifier=None):
@@ -238,10 +239,6 @@ def _arm(
     if payload is None and tag in cases:
         checker.report.add("S306", pattern.span, f"`{tag}` carries nothing to bind", f"write `{tag}: ...`")
     return context.bind(pattern.bound, payload or UNKNOWN)
-
-
-def _known(kind: Type) -> Type | None:
-    return kind if kind != UNKNOWN and not isinstance(kind, types.Int) else None
 
 
 def _cases(kind: Type) -> dict[str, Type | None] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.levels import Level
@@ -20,7 +20,8 @@ def check_models(checker: Checker, spec: Spec) -> None:
         model = fixed(spec, name, checker.report)
         if model is not None:
             check_model(checker, spec, model)
-            _expectations(checker, spec, decl)
+            expected = [item.name for item in decl.items if isinstance(item, decls.Expect) and item.name]
+            _selection(checker, spec, expected, claims(spec), "property")
     for scenario in spec.scenarios.values():
         _scenario(checker, spec, scenario)
 
@@ -72,17 +73,11 @@ def _nothing_open(checker: Checker, model: FixedModel, consts: dict[str, tuple[d
 
 
 def _selection(
-    checker: Checker, spec: Spec, names: tuple[tree.Name, ...] | None, table: Collection[str], what: str
+    checker: Checker, spec: Spec, names: Iterable[tree.Name] | None, table: Collection[str], what: str
 ) -> None:
     for name in names or ():
         if name.full not in table:
             checker.unknown(name, table, what, spec)
-
-
-def _expectations(checker: Checker, spec: Spec, decl: decls.Model) -> None:
-    for item in decl.items:
-        if isinstance(item, decls.Expect) and item.name is not None:
-            _selection(checker, spec, (item.name,), claims(spec), "property")
 
 
 def _scenario(checker: Checker, spec: Spec, scenario: decls.Scenario) -> None:

@@ -70,7 +70,10 @@ def _ordered(checker: Checker, node: tree.Binary, context: Context) -> None:
     sides = [(side, checker.check(side, context)) for side in (node.left, node.right)]
     for side, found in sides:
         if not isinstance(found, types.Int) and found != UNKNOWN:
-            checker.report.add("S304", side.span, f"{show(found)} has no order", _order_hint(found))
+            other = "only numbers have an order; everything else is compared with == and !="
+            of_sets = "sets are compared with `subset`" if isinstance(found, types.Set) else None
+            hint = of_sets or apart_hint(found) or other
+            checker.report.add("S304", side.span, f"{show(found)} has no order", hint)
             return
 
 
@@ -144,9 +147,3 @@ def _is(checker: Checker, node: tree.Binary, context: Context) -> None:
                                nearest(tag.text, (t for t, _ in union.variants)))  # fmt: skip
     elif not isinstance(union, types.Union):
         checker.unfit(node.left.span, union, f"`is` tests for a variant of a union, not of {show(union)}")
-
-
-def _order_hint(found: Type) -> str | None:
-    if isinstance(found, types.Set):
-        return "sets are compared with `subset`"
-    return apart_hint(found) or "only numbers have an order; everything else is compared with == and !="

@@ -1,4 +1,4 @@
-"""All pages, by code."""
+"""All diagnostic codes with their pages: for `specchk explain`, and for docs/diagnostics.md."""
 
 from __future__ import annotations
 

@@ -61,7 +61,8 @@ def format_source(text: str, path: str = "spec") -> str:
     for offset, tokens in declarations:
         pieces.update(_by_line(source, offset, tokens))
     numbers = range(1, len(source.line_starts) + 1)
-    lines = _indented([_cells(source, number, pieces.get(number)) for number in numbers], pieces)
+    lines = [_cells(source, number, pieces.get(number)) for number in numbers]
+    _indent(lines, pieces)
     return "".join(f"{line}\n" for line in _rendered(lines))
 
 
@@ -129,8 +130,8 @@ def _width(blank: str) -> int:
     return len(blank.expandtabs(INDENT))
 
 
-def _indented(lines: list[AlignedLine], pieces: dict[int, _Piece]) -> list[AlignedLine]:
-    """The lines at their new indentation; the old one is needed until all new ones are determined."""
+def _indent(lines: list[AlignedLine], pieces: dict[int, _Piece]) -> None:
+    """Set the lines' new indentation; the old one is needed until all new ones are determined."""
     new: dict[int, int] = {}
     start, base = 0, 0
     for number, line in enumerate(lines, 1):
@@ -141,15 +142,11 @@ def _indented(lines: list[AlignedLine], pieces: dict[int, _Piece]) -> list[Align
             start, base = line.indent, INDENT * piece.level
             new[number] = base
         else:
+            # In column 1 it would start a declaration, unless it is a bracket.
+            least = base if base or str(piece.tokens[0]) in ")]}" else INDENT
             # A continued line keeps its distance: how it was lined up is the author's.
-            new[number] = max(base + line.indent - start, _least(piece, base))
+            new[number] = max(base + line.indent - start, least)
     _comments(lines, new)
-    return lines
-
-
-def _least(piece: _Piece, base: int) -> int:
-    """The least indentation of a line: in column 1 it would start a declaration, unless it is a bracket."""
-    return base if base or str(piece.tokens[0]) in ")]}" else INDENT
 
 
 def _comments(lines: list[AlignedLine], new: dict[int, int]) -> None:
@@ -183,22 +180,14 @@ def _of_comment(column: int, below: tuple[int, int] | None, above: tuple[int, in
 def _rendered(lines: list[AlignedLine]) -> Iterator[str]:
     """The lines as text, with repeated blank lines removed."""
     blank, first = 0, True
-    for paragraph in _paragraphs(lines):
-        if paragraph is None:
-            blank += 1
+    for is_blank, run in groupby(lines, lambda line: not (line.texts or line.comment)):
+        paragraph = list(run)
+        if is_blank:
+            blank = len(paragraph)
             continue
         if not first:
             yield from [""] * min(blank, 1 if paragraph[0].indent else 2)
         align(paragraph)
         for line in paragraph:
             yield from line.render()
-        blank, first = 0, False
-
-
-def _paragraphs(lines: list[AlignedLine]) -> Iterator[list[AlignedLine] | None]:
-    """Runs of lines that are not blank, and None for each blank line."""
-    for is_blank, run in groupby(lines, lambda line: not (line.texts or line.comment)):
-        if is_blank:
-            yield from [None for _ in run]
-        else:
-            yield list(run)
+        first = False

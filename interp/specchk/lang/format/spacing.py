@@ -100,16 +100,11 @@ def _brackets(tokens: Sequence[Token]) -> tuple[list[int], dict[int, bool]]:
         text = str(token)
         if text in _CLOSING and open_:
             opening = open_.pop()
-            wide = opening in labelled or _is_apart(tokens, opening)
-            is_spaced[opening + 1] = is_spaced[index] = wide
+            has_space = tokens[opening].end_pos != tokens[opening + 1].start_pos  # in the author's text
+            is_spaced[opening + 1] = is_spaced[index] = opening in labelled or has_space
         elif (text == ":" or token.type in ("FOR", "WITH")) and open_:
             labelled.add(open_[-1])
         depths.append(len(open_))
         if text in _OPENING:
             open_.append(index)
     return depths, is_spaced
-
-
-def _is_apart(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the author left a space after a token."""
-    return tokens[index].end_pos != tokens[index + 1].start_pos

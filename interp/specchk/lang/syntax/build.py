@@ -52,12 +52,9 @@ class _Base:
         """The place of a rule's text in the source."""
         return Span(self._source, self._offset + at[0], self._offset + at[1])
 
-    def _at(self, token: Token) -> Span:
-        start = self._offset + (token.start_pos or 0)
-        return Span(self._source, start, start + len(token))
-
     def _name(self, token: Token) -> tree.Name:
-        return tree.Name(self._at(token), str(token))
+        start = self._offset + (token.start_pos or 0)
+        return tree.Name(Span(self._source, start, start + len(token)), str(token))
 
     def _deep(self, node: Child, children: list[Child]) -> Child:
         """`node`, once its depth is known to be within bounds."""

@@ -5,8 +5,7 @@ Same rules as `lang.syntax.tree`: immutable, spanned, equality ignores spans.
 
 from __future__ import annotations
 
-from specchk.lang.syntax.bound import Bound
-from specchk.lang.syntax.tree import Accessor, Binder, CallExpr, Expr, Name, Node, TypeExpr
+from specchk.lang.syntax.tree import Accessor, Binder, Bound, CallExpr, Expr, Name, Node, TypeExpr
 
 
 class Require(Node, frozen=True):

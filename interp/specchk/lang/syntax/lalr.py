@@ -125,10 +125,6 @@ def _is_left_out(symbol: Any) -> bool:
     return bool(symbol.is_term and symbol.filter_out)
 
 
-def _is_spliced(symbol: Any) -> bool:
-    return not symbol.is_term and symbol.name.startswith("_")
-
-
 def _parts_of(rule: Rule) -> Iterable[tuple[int, int, bool]]:
     """The parts that a rule keeps: index, number of absent optional parts before it, whether it is a list.
 
@@ -141,7 +137,7 @@ def _parts_of(rule: Rule) -> Iterable[tuple[int, int, bool]]:
     for number, symbol in enumerate(rule.expansion):
         waiting += absent[number]
         if not _is_left_out(symbol):
-            yield number, waiting, _is_spliced(symbol)
+            yield number, waiting, not symbol.is_term and symbol.name.startswith("_")
             waiting = 0
     if waiting + absent[-1]:
         yield -1, waiting + absent[-1], False
@@ -153,7 +149,8 @@ def _entry_of(rule: Rule, builder: object) -> Callable[[list[Entry]], Entry]:
     passes = rule.options.expand1 and not rule.alias
     # Rules as `?atom: "(" expr ")"` always pass their part, and need no method.
     always = passes and [(absent, is_spliced) for _, absent, is_spliced in parts] == [(0, False)]
-    made = _list if always or rule.origin.name.startswith("_") else _method(rule, builder)
+    is_list = always or rule.origin.name.startswith("_")
+    made: Made = _list if is_list else getattr(builder, rule.alias or rule.origin.name)
 
     def entry(entries: list[Entry]) -> Entry:
         kept: list[Any] = []
@@ -179,11 +176,6 @@ def _entry_of(rule: Rule, builder: object) -> Callable[[list[Entry]], Entry]:
         return start, end, made((start, end), kept)
 
     return entry
-
-
-def _method(rule: Rule, builder: object) -> Made:
-    made: Made = getattr(builder, rule.alias or rule.origin.name)
-    return made
 
 
 def _list(_: Extent, parts: list[Any]) -> list[Any]:

@@ -7,8 +7,21 @@ identity.  Equality ignores spans, so `parse(format(x)) == parse(x)` is a plain 
 from __future__ import annotations
 
 from specchk.identity import Identified
-from specchk.lang.syntax.bound import Bound
 from specchk.lang.text.source import Span
+
+# The names bound by a binder, a `let` or an operator: one, or one for each part of a tuple, as in
+# `for (x, y) in S`; a part may be taken apart, too.
+Bound = str | tuple["Bound", ...]
+
+
+def shown(bound: Bound) -> str:
+    """Bound names as written."""
+    return bound if isinstance(bound, str) else f"({', '.join(map(shown, bound))})"
+
+
+def names_in(bound: Bound) -> list[str]:
+    """The bound names."""
+    return [bound] if isinstance(bound, str) else [name for part in bound for name in names_in(part)]
 
 
 class Node(Identified, frozen=True):

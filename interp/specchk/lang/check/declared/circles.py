@@ -6,8 +6,7 @@ They have no meaning: an expression in such a circle would never be evaluated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-
-from msgspec import Struct, field
+from functools import cache
 
 from specchk.lang.check.levels import children
 from specchk.lang.check.spec import Facts, Ref, Spec
@@ -19,8 +18,7 @@ Use = tuple[tree.Node, Ref]
 
 def circles(spec: Spec, facts: Facts, report: Report) -> None:
     """Report each cycle of actions, definitions and helper actions, at the use that closes it."""
-    uses = _Uses(spec, facts)
-    for use, circle in _circles(spec.actions, uses.of):
+    for use, circle in _circles(spec.actions, _uses(spec, facts)):
         report.add(
             "S206", use.span, f"whether an action is enabled may not depend on itself: {' -> '.join(circle)}",
             "name the conditions that both need with a `def`",
@@ -29,11 +27,11 @@ def circles(spec: Spec, facts: Facts, report: Report) -> None:
 
 def recursions(spec: Spec, facts: Facts, report: Report) -> None:
     """Report each cycle of definitions without a measure, at the use that closes it."""
-    uses = _Uses(spec, facts)
+    uses = _uses(spec, facts)
 
     def unmeasured(name: str) -> list[Use]:
         return [
-            (use, ref) for use, ref in uses.of(name) if ref.kind == "def" and not spec.defs[ref.name].measure
+            (use, ref) for use, ref in uses(name) if ref.kind == "def" and not spec.defs[ref.name].measure
         ]
 
     for use, circle in _circles([d.name for d in spec.defs.values() if not d.measure], unmeasured):
@@ -44,30 +42,22 @@ def recursions(spec: Spec, facts: Facts, report: Report) -> None:
         )  # fmt: skip
 
 
-class _Uses(Struct):
-    """The names that the declarations of a spec use; each declaration is read once."""
+def _uses(spec: Spec, facts: Facts) -> Callable[[str], list[Use]]:
+    """The definitions and helper actions that a declaration uses, and (by `enabled`) actions."""
+    every = {**spec.defs, **spec.helpers, **spec.actions}
 
-    spec: Spec
-    facts: Facts
-    known: dict[str, list[Use]] = field(default_factory=dict)
-
-    def of(self, name: str) -> list[Use]:
-        """The definitions and helper actions that a declaration uses, and (by `enabled`) actions."""
-        if name not in self.known:
-            every = {**self.spec.defs, **self.spec.helpers, **self.spec.actions}
-            self.known[name] = list(self._used(every[name]))
-        return self.known[name]
-
-    def _used(self, node: tree.Node) -> Iterator[Use]:
+    def used(node: tree.Node) -> Iterator[Use]:
         if isinstance(node, decls.Assign):
             return  # the value that a step would assign is not evaluated
-        if isinstance(node, decls.CallHelper) and node.call.callee.text in self.spec.helpers:
-            yield node, Ref("helper", node.call.callee.text, self.spec)
-        ref = self.facts.refs.get(id(node))
-        if ref is not None and ref.home is self.spec and ref.kind in ("def", "action"):
+        if isinstance(node, decls.CallHelper) and node.call.callee.text in spec.helpers:
+            yield node, Ref("helper", node.call.callee.text, spec)
+        ref = facts.refs.get(id(node))
+        if ref is not None and ref.home is spec and ref.kind in ("def", "action"):
             yield node, ref
         for part in children(node):
-            yield from self._used(part)
+            yield from used(part)
+
+    return cache(lambda name: list(used(every[name])))
 
 
 def _circles(names: Iterable[str], used: Callable[[str], list[Use]]) -> Iterator[tuple[tree.Node, list[str]]]:

@@ -146,7 +146,8 @@ class StatementChecker:
     def _writes(self, place: Place, assigned: list[Place]) -> list[Place]:
         name, path, span = place
         for other, before, first in assigned:
-            if other == name and _same_place(before, path):
+            # Certainly the same place, or around it or in it: equal text implies an equal index.
+            if other == name and all(a == b for a, b in zip(before, path, strict=False)):
                 message = f"`{name}'` is assigned twice on this path"
                 hint = "keep one assignment, or put them into branches"
                 self.checker.report.add("S404", span, message, hint, [(first, "first assigned here")])
@@ -240,15 +241,7 @@ def _means_the_same(node: tree.Node, context: Context) -> bool:
     return all(_means_the_same(part, context) for part in children(node))
 
 
-def _same_place(a: tuple[tree.Accessor, ...], b: tuple[tree.Accessor, ...]) -> bool:
-    """Whether one path is certainly a prefix of the other (equal text implies an equal index)."""
-    return all(x == y for x, y in zip(a, b, strict=False))
-
-
 def _merge(branches: list[list[Place]]) -> list[Place]:
     # A place that one branch assigns is assigned behind all of them: on that branch a second assignment would
     # be an error, and which branch is taken is not known here.
-    merged: list[Place] = []
-    for branch in branches:
-        merged.extend(place for place in branch if place not in merged)
-    return merged
+    return list(dict.fromkeys(place for branch in branches for place in branch))
