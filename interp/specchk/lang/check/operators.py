@@ -57,9 +57,8 @@ def check_binary(checker: Checker, node: tree.Binary, context: Context, expected
 def _arithmetic(checker: Checker, node: tree.Binary, context: Context) -> Type:
     checker.integer(node.left, context)
     left = checker.facts.types[id(node.left)]
-    if isinstance(
-        left, types.Set | types.Seq | types.Bag
-    ):  # which is reported: the other operand would only repeat it
+    # A collection is reported: the other operand would only repeat it.
+    if isinstance(left, types.Set | types.Seq | types.Bag):
         checker.check(node.right, context)
         return left
     checker.integer(node.right, context)
