@@ -9,7 +9,7 @@ from specchk.compile.instantiate import Instance
 from specchk.explore.optimal import MAX_STATES, optimal
 from specchk.explore.view import Viewer
 from specchk.explore.walk import Walker, with_only
-from specchk.search.verdict import Outcome, Trace, Violated, Violation
+from specchk.search.verdict import Outcome, Trace, Violated, Violation, violations_of
 
 
 class Clarity(Struct, frozen=True):
@@ -31,12 +31,12 @@ def clearest(instance: Instance, witness: str, first: Trace, max_states: int) ->
 def clearer(instance: Instance, outcome: Outcome, clarity: Clarity) -> Outcome:
     """The outcome with the best counterexamples instead of those found first."""
     # An undefined `init` has no trace, and leaves no initial state from which a walker could follow one.
-    if not isinstance(outcome.verdict, Violated) or not any(one.trace for one in outcome.verdict.violations):
+    if not any(violation.trace for violation in violations_of(outcome.verdict)):
         return outcome
     walker, sort = Walker(instance), Viewer(instance).sort
     violations: list[Violation] = []
     notes: list[str] = []
-    for violation in outcome.verdict.violations:
+    for violation in violations_of(outcome.verdict):
         # Of looping behaviours the first one found is kept: their ends are decided by more than a state.
         if violation.trace is None or violation.trace.loop is not None:
             violations.append(violation)

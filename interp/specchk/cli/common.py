@@ -72,10 +72,10 @@ class ModelChoice:
     file: str = argument()
     model: str | None = option("--model", metavar="M", help="Model to use; by default the file's first.")
     overrides: tuple[str, ...] = option(
-        "--set", multiple=True, metavar="C=V", help="Override a constant or the size of a sort; repeatable."
+        "--set", metavar="C=V", help="Override a constant or the size of a sort; repeatable."
     )
     properties: tuple[str, ...] = option(
-        "--property", multiple=True, metavar="P", help="Check only this property; repeatable."
+        "--property", metavar="P", help="Check only this property; repeatable."
     )
 
     @property
@@ -108,9 +108,8 @@ class Limits:
         "--max-states", type=click.IntRange(min=1), metavar="N", help="Stop after N distinct states."
     )
     max_seconds: float | None = option(
-        "--max-seconds", type=Seconds(), metavar="S",
-        help="Stop after S seconds.",
-    )  # fmt: skip
+        "--max-seconds", type=Seconds(), metavar="S", help="Stop after S seconds."
+    )
     max_memory: int | None = option(
         "--max-memory", type=Size(), metavar="B", help="Stop at B bytes of memory (512M, 4G)."
     )

@@ -44,9 +44,8 @@ class ClusterChoice:
     heading: ClassVar[str] = "Spark"
     master: str | None = option("--master", metavar="M", help="Run on the executors of a Spark cluster.")
     conf: tuple[str, ...] = option(
-        "--conf", multiple=True, metavar="NAME=VALUE",
-        help="With --master: set a Spark property; repeatable.",
-    )  # fmt: skip
+        "--conf", metavar="NAME=VALUE", help="With --master: set a Spark property; repeatable."
+    )
 
     def __post_init__(self) -> None:
         if self.conf and self.master is None:

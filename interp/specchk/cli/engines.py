@@ -57,17 +57,16 @@ class EngineChoice:
     """The chosen engine, and its share of the machine."""
 
     engine: str = option(
-        "--engine", type=click.Choice(NAMES), default=NAMES[0], show_default=True,
+        "--engine", type=click.Choice(NAMES), default=NAMES[0],
         help="; ".join(f"{entry.name}: {entry.about}" for entry in ENGINES) + ".",
     )  # fmt: skip
     workers: int | None = option(
-        "--workers", type=click.IntRange(min=1), default=None, metavar="N",
+        "--workers", type=click.IntRange(min=1), metavar="N",
         help="Threads (native) or processes (symbolic); by default one per core.",
     )  # fmt: skip
     compact: bool = option(
-        "--compact", is_flag=True,
-        help="Native: keep 64-bit hashes instead of states; the verdict is probabilistic.",
-    )  # fmt: skip
+        "--compact", help="Native: keep 64-bit hashes instead of states; the verdict is probabilistic."
+    )
 
     def chosen(self) -> EngineSettings:
         """The engine with these options; a usage error for options that it does not accept."""
@@ -92,10 +91,9 @@ class Keeping:
         "--checkpoint", metavar="DIR", help="Native: write checkpoints to DIR, for --resume."
     )
     every: float = option(
-        "--every", type=Seconds(or_zero=True), default=60.0, show_default=True, metavar="S",
-        help="Seconds between checkpoints.",
-    )  # fmt: skip
-    resume: bool = option("--resume", is_flag=True, help="Continue from the checkpoint or the ledger.")
+        "--every", type=Seconds(or_zero=True), default=60.0, metavar="S", help="Seconds between checkpoints."
+    )
+    resume: bool = option("--resume", help="Continue from the checkpoint or the ledger.")
     spill: str | None = option(
         "--spill", metavar="DIR", help="Native: store states beyond --max-memory in DIR."
     )

@@ -36,7 +36,7 @@ class PipelineChoice:
         "--tables", metavar="DIR", help="With --master: write results to DIR as Parquet, for `specchk sql`."
     )
     is_followed: bool = option(
-        "--follow", is_flag=True, help="With --master: validate recordings as they appear in the folder."
+        "--follow", help="With --master: validate recordings as they appear in the folder."
     )
     patience: float | None = option(
         "--patience", type=Seconds(), metavar="S",

@@ -18,7 +18,10 @@ FIRST = "Options"
 
 
 def option(*names: str, heading: str = "", **given: Any) -> Any:
-    """A field that is an option of a group; `heading` overrides the group's; `given` is passed to click."""
+    """A field that is an option of a group; `heading` overrides the group's; `given` is passed to click.
+
+    A `bool` is a flag, and a tuple has one item for each time the option is given.  Defaults are shown.
+    """
     return field(metadata={"names": names, "heading": heading, "given": given})
 
 
@@ -75,5 +78,9 @@ def _declared(group: type[Any], member: Field[Any]) -> Callable[[F], F]:
     about = member.metadata
     if not about["names"]:
         return click.argument(member.name, **about["given"])
-    heading = about["heading"] or getattr(group, "heading", FIRST)
-    return click.option(*about["names"], member.name, cls=GroupedOption, heading=heading, **about["given"])
+    given = {
+        "is_flag": member.type == "bool", "multiple": str(member.type).startswith("tuple"),
+        "show_default": "default" in about["given"], **about["given"],
+        "heading": about["heading"] or getattr(group, "heading", FIRST),
+    }  # fmt: skip
+    return click.option(*about["names"], member.name, cls=GroupedOption, **given)

@@ -24,7 +24,7 @@ from specchk.ir.totality import is_total
 from specchk.ir.types import BOOL, Set, has_horizon
 from specchk.lang.text.source import Span
 from specchk.meaning.values import universe
-from specchk.search.verdict import Outcome, Violated
+from specchk.search.verdict import Outcome, violations_of
 
 Around = Callable[[Expr], Expr]  # wraps the part before a statement around an expression
 
@@ -135,8 +135,7 @@ def with_denials(program: Program, witnesses: Iterable[Property]) -> Program:
 def decided(program: Program, witnesses: Mapping[Condition, Property], outcome: Outcome) -> Decided:
     """The conditions as classified by a search for these witnesses."""
     reached = {name for name, _ in outcome.witnesses}
-    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
-    undefined = {violation.name for violation in violations if violation.kind == "undefined"}
+    undefined = {each.name for each in violations_of(outcome.verdict) if each.kind == "undefined"}
     names = {condition: prop.name for condition, prop in witnesses.items()}
     return Decided(
         program=program,

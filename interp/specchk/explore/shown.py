@@ -20,7 +20,7 @@ from specchk.ir.types import Enum
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import BeyondHorizon, Undefined
 from specchk.meaning.values import State, show
-from specchk.search.verdict import Outcome, Trace, Violated
+from specchk.search.verdict import Outcome, Trace, Violated, violations_of
 
 _NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)(.+)", re.DOTALL)
 
@@ -56,7 +56,7 @@ def with_shown(
     instance: Instance, outcome: Outcome, shown: Sequence[FurtherExpression]
 ) -> tuple[Instance, Outcome]:  # fmt: skip
     """The outcome with the values of expressions in its traces, and an instance with them as variables."""
-    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    violations = violations_of(outcome.verdict)
     traces = [one.trace for one in violations if one.trace is not None]
     found, extended = extend(instance, [*traces, *[trace for _, trace in outcome.witnesses]], shown)
     rest = iter(extended)

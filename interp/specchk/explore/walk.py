@@ -28,7 +28,7 @@ from specchk.search.budget import Budget
 from specchk.search.engine import Options
 from specchk.search.reference import search
 from specchk.search.refined import with_abstract_step
-from specchk.search.verdict import Step, Trace, Violated, Violation
+from specchk.search.verdict import Step, Trace, Violation, violations_of
 
 DEADLOCK = "deadlock"
 
@@ -101,7 +101,7 @@ class Walker:
         if program is None:
             return None
         outcome = search(program, Options(Budget(max_seconds=seconds), symmetry=False))
-        violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+        violations = violations_of(outcome.verdict)
         return next((violation.trace for violation in violations if violation.name == name), None)
 
     def follow(

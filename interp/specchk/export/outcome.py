@@ -15,7 +15,7 @@ from specchk.export.packed import Written
 from specchk.export.schemas import COVERAGE, LEVELS, RUN, VIOLATIONS, traces_schema, variable_columns
 from specchk.ir.program import Program
 from specchk.meaning.values import State, show
-from specchk.search.verdict import HoldsWithin, Inconclusive, Outcome, Trace, Violated, Violation, name_of
+from specchk.search.verdict import HoldsWithin, Inconclusive, Outcome, Trace, name_of, violations_of
 
 Names = Callable[[list[State]], Sequence[int | None]]
 
@@ -67,10 +67,6 @@ def rows_of_coverage(outcome: Outcome) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _violations(outcome: Outcome) -> tuple[Violation, ...]:
-    return outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
-
-
 def rows_of_violations(outcome: Outcome) -> list[dict[str, Any]]:
     """A row for each violation."""
     return [
@@ -78,13 +74,13 @@ def rows_of_violations(outcome: Outcome) -> list[dict[str, Any]]:
          "steps": len(violation.trace.steps) if violation.trace is not None else None,
          "place": violation.blame.span.where if violation.blame is not None else None,
          "text": violation.blame.text if violation.blame is not None else None}
-        for violation in _violations(outcome)
+        for violation in violations_of(outcome.verdict)
     ]  # fmt: skip
 
 
 def rows_of_traces(outcome: Outcome, names: Names) -> list[dict[str, Any]]:
     """A row for each state of each trace; traces to witnesses have the kind `reachable`."""
-    traces = [(v.kind, v.name, v.trace) for v in _violations(outcome) if v.trace is not None]
+    traces = [(v.kind, v.name, v.trace) for v in violations_of(outcome.verdict) if v.trace is not None]
     traces += [
         ("reachable", name, trace) for name, trace in sorted(outcome.witnesses, key=lambda pair: pair[0])
     ]

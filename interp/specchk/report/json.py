@@ -30,10 +30,10 @@ from specchk.search.verdict import (
     Inconclusive,
     Outcome,
     Trace,
-    Violated,
     Violation,
     WalkCounts,
     name_of,
+    violations_of,
 )
 
 SCHEMA = "specchk.run/1"
@@ -200,9 +200,7 @@ def _walks(program: Program, walks: WalkCounts) -> dict[str, Any]:
 def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
     """The object that `specchk run --json` prints."""
     program, verdict, numbers = outcome.program, outcome.verdict, outcome.statistics
-    violations = (
-        [violation_json(program, v) for v in verdict.violations] if isinstance(verdict, Violated) else []
-    )
+    violations = [violation_json(program, violation) for violation in violations_of(verdict)]
     first: Mapping[str, Any] = violations[0] if violations else {}
     return {
         "schema": SCHEMA,

@@ -11,22 +11,28 @@ from typing import Any
 from specchk.ir.program import Program, allows_any_end
 from specchk.ir.types import has_horizon
 from specchk.report.json import model_json, trace_json, violation_json
-from specchk.report.text import blame_lines, constants, queries, trace_lines, violation_lines, what, wrapped
+from specchk.report.text import (
+    blame_lines,
+    constants,
+    counted,
+    paragraphs,
+    trace_lines,
+    violation_lines,
+    what,
+    wrapped,
+)
 from specchk.search.proof import Failure, Proof, Suggestion
-from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Violated, name_of
+from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Violated, name_of, violations_of
 
 SCHEMA = "specchk.proof/1"
 
 
 def render_proof(proof: Proof, width: int) -> str:
     """The whole report of `--prove`."""
-    lines = [_headline(proof)]
-    for line in _details(proof):
-        lines += wrapped(line, width, 2)
+    lines = [_headline(proof), *paragraphs(_details(proof), width, 2)]
     # A state that was reached comes first: it is an error of the spec, not of the proof.
-    if isinstance(proof.verdict, Violated):
-        for violation in proof.verdict.violations:
-            lines += ["", *violation_lines(proof.program, violation, width)]
+    for violation in violations_of(proof.verdict):
+        lines += ["", *violation_lines(proof.program, violation, width)]
     if proof.suggestion is not None:
         lines += ["", *_suggestion_lines(proof.suggestion, width)]
     for failure in proof.failures:
@@ -59,10 +65,8 @@ def _headline(proof: Proof) -> str:
 def _offsets(proof: Proof) -> str:
     named = [horizon.partition("=")[0] for horizon in proof.program.horizons if "=" in horizon]
     plain = [horizon for horizon in proof.program.horizons if "=" not in horizon]
-    parts = [f"for every value of {', '.join(named)}"] * bool(named) + [f"beyond {', '.join(plain)}"] * bool(
-        plain
-    )
-    return " and ".join(parts)
+    parts = {"for every value of": named, "beyond": plain}
+    return " and ".join(f"{words} {', '.join(names)}" for words, names in parts.items() if names)
 
 
 def _details(proof: Proof) -> list[str]:
@@ -76,11 +80,11 @@ def _details(proof: Proof) -> list[str]:
         ("omitted by the model", list(program.left_out)),
     ]
     seconds = f"{effort.seconds:.2f} s ({effort.seconds_solver:.2f} s in Z3)"
-    settled = f"{effort.settled} obligation{'s' * (effort.settled != 1)} settled without a query"
+    settled = f"{counted(effort.settled, 'obligation')} settled without a query"
     many = effort.instances
     actions = "1 action with its arguments" if many == 1 else f"{many} actions with their arguments"
     return [
-        f"{queries(effort.queries)}, {settled}, {actions}{copies}, {seconds}",
+        f"{counted(effort.queries, 'query')}, {settled}, {actions}{copies}, {seconds}",
         "engine symbolic, induction",
         f"constants: {constants(program) or '(none)'}",
         *[f"{kind}: {', '.join(names)}" for kind, names in asked if names],
@@ -129,7 +133,6 @@ def _failure_lines(proof: Proof, failure: Failure, width: int) -> list[str]:
 def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
     """The object that `specchk run --prove --json` prints."""
     program, verdict, effort = proof.program, proof.verdict, proof.effort
-    violations = verdict.violations if isinstance(verdict, Violated) else ()
     return {
         "schema": SCHEMA,
         "spec": program.path,
@@ -145,7 +148,7 @@ def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
         "not_checked": not_proved_by_induction(program),
         "left_out": list(program.left_out),
         "not_proved": [name for name in goals(proof) if name not in proof.proved],
-        "violations": [violation_json(program, violation) for violation in violations],
+        "violations": [violation_json(program, violation) for violation in violations_of(verdict)],
         "counterexamples_to_induction": [
             {
                 "kind": failure.kind,

@@ -7,7 +7,7 @@ never change and that the property does not read are folded into one paragraph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from textwrap import wrap
 
 from specchk.explore.scenario import ScenarioResult
@@ -30,6 +30,7 @@ from specchk.search.verdict import (
     Violated,
     Violation,
     WalkCounts,
+    violations_of,
 )
 
 # A model that switches half of a spec off has dozens of them, and the verdict would scroll away.
@@ -78,20 +79,13 @@ def statistics(outcome: Outcome) -> list[str]:
     """The counts of a run and its limits."""
     numbers = outcome.statistics
     if numbers.queries is not None:
-        steps = f"behaviours of up to {numbers.depth - 1} step{_s(numbers.depth - 1)}"
+        steps = f"behaviours of up to {counted(numbers.depth - 1, 'step')}"
         return [
-            f"{steps}, {queries(numbers.queries)}, {numbers.seconds:.2f} s",
+            f"{steps}, {counted(numbers.queries, 'query')}, {numbers.seconds:.2f} s",
             f"engine {outcome.engine}, unrolled",
         ]
-    searching = numbers.seconds - numbers.prepared_s
-    rate = numbers.distinct / searching if searching > 0 else 0
-    kind = "symbolic state" if numbers.symbolic is not None else "state"
-    states = f"{numbers.distinct} {kind}{_s(numbers.distinct)}"
-    counts = f"{states}, {numbers.generated} transition{_s(numbers.generated)}, depth {numbers.depth}"
     seed = f", seed {outcome.seed}" if outcome.seed is not None else ""
-    lines = [f"{counts}, {numbers.seconds:.2f} s ({rate:.0f} states/s)"]
-    if numbers.walks is not None:
-        lines = _walks(numbers, numbers.walks)
+    lines = _counts(numbers) if numbers.walks is None else _walks(numbers, numbers.walks)
     lines.append(f"engine {outcome.engine}, symmetry {numbers.symmetry}{seed}")
     if numbers.symbolic is not None:
         lines.append(_symbolic(numbers.symbolic))
@@ -99,33 +93,38 @@ def statistics(outcome: Outcome) -> list[str]:
             lines.append(_joined(numbers.symbolic))
     if numbers.horizon_cuts:
         horizons = ", ".join(outcome.program.horizons)
-        cuts = numbers.horizon_cuts
-        lines.append(
-            f"bounded: {cuts} step{_s(cuts)} past {horizons} {'was' if cuts == 1 else 'were'} not taken"
-        )
+        were = "was" if numbers.horizon_cuts == 1 else "were"
+        lines.append(f"bounded: {counted(numbers.horizon_cuts, 'step')} past {horizons} {were} not taken")
     if numbers.skipped:
-        count, names = numbers.skipped, outcome.program.ignored_names
-        steps = f"{count} step{_s(count)} to states that differ from a known one"
-        lines.append(f"skipped: {steps} in {names} only")
+        steps = f"{counted(numbers.skipped, 'step')} to states that differ from a known one"
+        lines.append(f"skipped: {steps} in {outcome.program.ignored_names} only")
     if numbers.owed_at_horizon:
-        count = numbers.owed_at_horizon
         bounds = ", ".join([*outcome.program.horizons, *(c.name for c in outcome.program.constraints)])
-        states = f"{count} state{_s(count)}"
+        states = counted(numbers.owed_at_horizon, "state")
         lines.append(f"bounded: behaviours with an open obligation end at {bounds} in {states}")
     return lines
 
 
+def _counts(numbers: Statistics) -> list[str]:
+    states = counted(numbers.distinct, "symbolic state" if numbers.symbolic is not None else "state")
+    counts = f"{states}, {counted(numbers.generated, 'transition')}, depth {numbers.depth}"
+    return [f"{counts}, {_paced(numbers, numbers.distinct, 'states')}"]
+
+
 def _walks(numbers: Statistics, walks: WalkCounts) -> list[str]:
     """The counts of random walks."""
-    searching = numbers.seconds - numbers.prepared_s
-    rate = numbers.generated / searching if searching > 0 else 0
     failed = f" (number {walks.failed} failed)" if walks.failed is not None else ""
-    longest = f"of at most {numbers.depth - 1} step{_s(numbers.depth - 1)}"
-    states = f"{numbers.distinct} state{_s(numbers.distinct)}"
+    longest = f"of at most {counted(numbers.depth - 1, 'step')}"
     return [
-        f"{walks.ended} walk{_s(walks.ended)}{failed} {longest}, {states}",
-        f"{numbers.generated} step{_s(numbers.generated)}, {numbers.seconds:.2f} s ({rate:.0f} steps/s)",
+        f"{counted(walks.ended, 'walk')}{failed} {longest}, {counted(numbers.distinct, 'state')}",
+        f"{counted(numbers.generated, 'step')}, {_paced(numbers, numbers.generated, 'steps')}",
     ]
+
+
+def _paced(numbers: Statistics, count: int, unit: str) -> str:
+    """The seconds, and the rate after the preparation."""
+    searching = numbers.seconds - numbers.prepared_s
+    return f"{numbers.seconds:.2f} s ({count / searching if searching > 0 else 0:.0f} {unit}/s)"
 
 
 def _symbolic(numbers: Symbolic) -> str:
@@ -146,20 +145,11 @@ def _symbolic(numbers: Symbolic) -> str:
 
 def _joined(numbers: Symbolic) -> str:
     """The proof by joined states, in words."""
-    split = f"split by {numbers.splits} comparison{_s(numbers.splits)} of offsets" if numbers.splits else ""
+    split = f", split by {counted(numbers.splits, 'comparison')} of offsets" if numbers.splits else ""
     return (
-        f"proved by {numbers.hulls} joined states of {numbers.parts} control part{_s(numbers.parts)}"
-        f"{', ' if split else ''}{split}; witnesses and coverage are those of the exact search"
+        f"proved by {numbers.hulls} joined states of {counted(numbers.parts, 'control part')}{split}; "
+        "witnesses and coverage are those of the exact search"
     )
-
-
-def queries(count: int) -> str:
-    """The number of queries to a solver, in words."""
-    return "1 query" if count == 1 else f"{count} queries"
-
-
-def _s(count: int) -> str:
-    return "" if count == 1 else "s"
 
 
 def counted(count: int, noun: str) -> str:
@@ -219,11 +209,10 @@ def constants(program: Program) -> str:
 def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
     """The whole report of a run; `command` repeats the run, for the last line."""
     lines = [headline(outcome)]
-    lines += _indented(statistics(outcome), width)
-    lines += _indented([f"constants: {constants(outcome.program) or '(none)'}", *checked(outcome)], width)
-    if isinstance(outcome.verdict, Violated):
-        for violation in outcome.verdict.violations:
-            lines += ["", *violation_lines(outcome.program, violation, width)]
+    lines += paragraphs(statistics(outcome), width, 2)
+    lines += paragraphs([f"constants: {constants(outcome.program) or '(none)'}", *checked(outcome)], width, 2)
+    for violation in violations_of(outcome.verdict):
+        lines += ["", *violation_lines(outcome.program, violation, width)]
     if outcome.warnings:
         lines += ["", *(f"warning: {warning}" for warning in _folded(outcome.warnings))]
     if command:
@@ -247,9 +236,8 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
     """One violation: its trace, then the part of the property that decided it."""
     lines = [f"{what(violation)}:"]
     if violation.trace is not None:
-        lines += trace_lines(
-            program, violation.trace, width, irrelevant(program, violation.trace, violation.name)
-        )
+        aside = irrelevant(program, violation.trace, violation.name)
+        lines += trace_lines(program, violation.trace, width, aside)
     # Not the guards that forbid each action: at an intended end all of them are as they should be.
     if violation.kind == "deadlock":
         why = "no action is enabled here" if program.actions else "the spec has no action"
@@ -259,18 +247,14 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
     if violation.blame is not None:
         lines += blame_lines(violation.blame, width)
     if violation.abstract is not None:
-        lines += [
-            line
-            for indent, text in abstract_lines(violation.abstract)
-            for line in wrapped(text, width, indent)
-        ]
-    lines += [line for note in violation.notes for line in wrapped(note, width, 7)]
+        for indent, text in abstract_lines(violation.abstract):
+            lines += wrapped(text, width, indent)
+    lines += paragraphs(violation.notes, width, 7)
     if violation.fairness:
-        lines.append("  and it is fair:")
-        lines += [line for point in violation.fairness for line in wrapped(fair_line(point), width, 7)]
+        lines += ["  and it is fair:", *paragraphs(map(fair_line, violation.fairness), width, 7)]
     if violation.condition:
         lines.append("  the same violation holds for all offsets with:")
-        lines += [line for part in violation.condition for line in wrapped(part, width, 7)]
+        lines += paragraphs(violation.condition, width, 7)
     return lines
 
 
@@ -285,24 +269,19 @@ def trace_lines(
     program: Program, trace: Trace, width: int, aside: Collection[str] = frozenset()
 ) -> list[str]:  # fmt: skip
     """The first state in full, the variables `aside` last; then the changes of each step."""
-    lines = ["  0  initial state"]
     aside = aside if len(aside) >= WORTH_FOLDING else frozenset()
-    for name, value in parts(program, trace.initial):
-        lines += wrapped(f"{name} = {value}", width, 7) if name not in aside else []
+    initial = parts(program, trace.initial)
+    shown = [f"{name} = {value}" for name, value in initial if name not in aside]
     if aside:
-        same = ", ".join(
-            f"{name} = {value}" for name, value in parts(program, trace.initial) if name in aside
-        )
-        lines += wrapped(f"unchanged, and irrelevant to the failure: {same}", width, 7)
+        same = ", ".join(f"{name} = {value}" for name, value in initial if name in aside)
+        shown.append(f"unchanged, and irrelevant to the failure: {same}")
+    lines = ["  0  initial state", *paragraphs(shown, width, 7)]
     before = trace.initial
     digits = len(str(len(trace.steps)))
     for number, step in enumerate(trace.steps, 1):
         lines.append(f"  {number:<{digits}}  {step}")
-        changed = changes(program, before, step.state)
-        for change in changed:
-            lines += wrapped(f"{change.path}: {change.before} -> {change.after}", width, 7)
-        if not changed:
-            lines.append("       (nothing changes)")
+        changed = [f"{c.path}: {c.before} -> {c.after}" for c in changes(program, before, step.state)]
+        lines += paragraphs(changed or ["(nothing changes)"], width, 7)
         before = step.state
     if trace.loop is not None:
         lines += wrapped(ending(trace), width, 2)
@@ -312,10 +291,12 @@ def trace_lines(
 def blame_lines(blame: Blame, width: int) -> list[str]:
     """The place and the reason: the deciding part, the values of bound names, and of operands."""
     bound = ", ".join(f"{name} = {value}" for name, value in blame.bindings)
-    lines = [f"  because{f', for {bound}' if bound else ''}:"]
-    lines += wrapped(blame.text, width, 7)
-    lines += [line for name, value in blame.values for line in wrapped(f"where {name} = {value}", width, 7)]
-    return [*lines, f"       at {blame.span.where}"]
+    reasons = [blame.text, *(f"where {name} = {value}" for name, value in blame.values)]
+    return [
+        f"  because{f', for {bound}' if bound else ''}:",
+        *paragraphs(reasons, width, 7),
+        f"       at {blame.span.where}",
+    ]
 
 
 def _refined(prop: Refinement) -> str:
@@ -333,9 +314,9 @@ def scenario_lines(program: Program, result: ScenarioResult, width: int) -> list
     return lines + (blame_lines(failure.blame, width) if failure.blame is not None else [])
 
 
-def _indented(lines: list[str], width: int) -> Iterator[str]:
-    for line in lines:
-        yield from wrapped(line, width, 2)
+def paragraphs(texts: Iterable[str], width: int, indent: int) -> list[str]:
+    """The lines of several texts, each as `wrapped`."""
+    return [line for text in texts for line in wrapped(text, width, indent)]
 
 
 def wrapped(text: str, width: int, indent: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from specchk.lang.syntax import decls
-from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Violated, Violation
+from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Violation, violations_of
 
 _COUNTS = MappingProxyType({"states": "distinct", "transitions": "generated", "depth": "depth"})
 
@@ -21,8 +21,7 @@ def unmet(outcome: Outcome, expects: tuple[decls.Expect, ...]) -> list[str]:
     if isinstance(verdict, Inconclusive):
         return [f"inconclusive: {verdict.reason}"]
     problems = [problem for expect in expects if (problem := _check(outcome, expect))]
-    violations = verdict.violations if isinstance(verdict, Violated) else ()
-    unexpected = [v for v in violations if not any(_answers(v, expect) for expect in expects)]
+    unexpected = [v for v in violations_of(verdict) if not any(_answers(v, expect) for expect in expects)]
     return problems + [f"unexpected: {describe(violation)}" for violation in unexpected]
 
 
@@ -33,8 +32,7 @@ def _check(outcome: Outcome, expect: decls.Expect) -> str | None:
     if expect.kind == "holds":
         holds = isinstance(outcome.verdict, Holds | HoldsWithin)
         return None if holds else "expected to hold"
-    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
-    for violation in violations:
+    for violation in violations_of(outcome.verdict):
         if _answers(violation, expect):
             return _length(violation, expect)
     name = f" {expect.name.full}" if expect.name is not None else ""

@@ -149,6 +149,11 @@ class Inconclusive(Struct, frozen=True):
 Verdict = Holds | HoldsWithin | Violated | Inconclusive
 
 
+def violations_of(verdict: Verdict) -> tuple[Violation, ...]:
+    """The violations of a verdict; none unless it is `violated`."""
+    return verdict.violations if isinstance(verdict, Violated) else ()
+
+
 class Symbolic(Struct, frozen=True):
     """The effort of a search over zones of states; its `states_distinct` are zones.
 

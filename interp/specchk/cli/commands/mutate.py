@@ -49,36 +49,30 @@ class MutateChoice:
         help="Folder of the mutants; by default `mutants` beside the binding.",
     )  # fmt: skip
     generated: bool = option(
-        "--generated", is_flag=True,
-        help="Run mutants made by mutation operators instead of the curated ones.",
-    )  # fmt: skip
+        "--generated", help="Run mutants made by mutation operators instead of the curated ones."
+    )
     harness: bool = option(
-        "--harness", is_flag=True,
-        help="Run mutants of the harness instead; its self-check must detect them.",
-    )  # fmt: skip
+        "--harness", help="Run mutants of the harness instead; its self-check must detect them."
+    )
     is_self_check: bool = option(
-        "--self-check", is_flag=True, help="Only check that the harness detects its planted sabotages."
+        "--self-check", help="Only check that the harness detects its planted sabotages."
     )
-    only: tuple[str, ...] = option(
-        "--only", multiple=True, metavar="ID", help="Run only this mutant; repeatable."
-    )
+    only: tuple[str, ...] = option("--only", metavar="ID", help="Run only this mutant; repeatable.")
     sample: int | None = option("--sample", type=COUNT, metavar="N", help="Run a random sample of N mutants.")
-    seed: int = option(
-        "--seed", type=int, default=0, show_default=True, metavar="N", help="Seed of the sample."
-    )
+    seed: int = option("--seed", type=int, default=0, metavar="N", help="Seed of the sample.")
     show: str | None = option(
         "--show", metavar="ID", help="Print a mutant's description and diff without running it."
     )
     members: str = option(
-        "--members", default="*", metavar="GLOBS",
+        "--members", default="*", metavar="GLOBS", show_default=False,
         help="Run only the members of the gate that match one of these patterns, separated by commas.",
     )  # fmt: skip
     by_layer: bool = option(
-        "--by-layer", is_flag=True,
+        "--by-layer",
         help="Run each layer (such as recordings, walks, simulation, tests) as if it were the only one.",
     )  # fmt: skip
     max_seconds: float = option(
-        "--max-seconds", type=Seconds(), default=1800.0, show_default=True, metavar="S",
+        "--max-seconds", type=Seconds(), default=1800.0, metavar="S",
         help="Stop a mutant after S seconds; it is then undecided.",
     )  # fmt: skip
     test_work: int | None = option(
@@ -88,9 +82,9 @@ class MutateChoice:
     workers: int | None = option(
         "--workers", type=COUNT, metavar="N", help="Number of processes; by default one per core."
     )
-    no_cache: bool = option("--no-cache", is_flag=True, help="Rerun mutants whose results are cached.")
+    no_cache: bool = option("--no-cache", help="Rerun mutants whose results are cached.")
     no_control: bool = option(
-        "--no-control", is_flag=True,
+        "--no-control",
         help="Do not run the unchanged implementation; a lock rejects the score of such a run.",
     )  # fmt: skip
 

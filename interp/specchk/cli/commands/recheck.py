@@ -24,7 +24,7 @@ from specchk.ir.types import BOOL
 from specchk.lang.text.given import opened
 from specchk.report.json import model_json
 from specchk.report.proof import not_proved_by_induction
-from specchk.report.text import constants, queries, wrapped
+from specchk.report.text import constants, counted, wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,14 @@ class RecheckChoice:
     """A certificate, and the options for checking it."""
 
     file: str = argument()
-    as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")
+    as_json: bool = option("--json", help="Print one JSON object instead of text.")
     query_seconds: float = option(
-        "--query-seconds", type=Seconds(), default=60.0, show_default=True, metavar="S",
+        "--query-seconds", type=Seconds(), default=60.0, metavar="S",
         help="Time limit for each query to the solver.",
     )  # fmt: skip
     only_z3: bool = option(
-        "--only-z3", is_flag=True,
-        help="Decide every obligation with Z3, including those about differences of offsets.",
-    )  # fmt: skip
+        "--only-z3", help="Decide every obligation with Z3, including those about differences of offsets."
+    )
     smt_lib: str | None = option(
         "--smt-lib", metavar="DIR",
         help="Like --only-z3; also write each query to DIR as SMT-LIB (all must be unsat).",
@@ -169,15 +168,15 @@ def _with_lemmas(instance: Instance, lemmas: dict[str, str], *, as_json: bool) -
 def _progress(groups: int, *, quiet: bool) -> Callable[[Any], None]:
     def shown(result: Any) -> None:
         if not quiet:
-            text = f"{result.cases} of {groups} control parts, {queries(result.queries)}"
+            text = f"{result.cases} of {groups} control parts, {counted(result.queries, 'query')}"
             rewrite_line(text, is_last=result.cases == groups)
 
     return shown
 
 
 def _text(report: dict[str, Any], model: str) -> str:
-    parts = f"{report['cases']} control part{'s' * (report['cases'] != 1)}"
-    effort = f"{parts}, {queries(report['queries'])}, {report['seconds']:.2f} s"
+    parts = counted(report["cases"], "control part")
+    effort = f"{parts}, {counted(report['queries'], 'query')}, {report['seconds']:.2f} s"
     where = f"{report['spec']}, model {report['model']}"
     if not report["problems"]:
         within = f" within {', '.join(report['bounds'])}" if report["bounds"] else ""

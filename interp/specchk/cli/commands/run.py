@@ -29,17 +29,12 @@ from specchk.search.verdict import Outcome, Violated
 class SearchChoice:
     """The options of a search."""
 
-    no_symmetry: bool = option(
-        "--no-symmetry", is_flag=True, help="Count states that differ only by renaming as distinct."
-    )
+    no_symmetry: bool = option("--no-symmetry", help="Count states that differ only by renaming as distinct.")
     keep_going: bool = option(
-        "--keep-going",
-        is_flag=True,
-        help="Continue after a violation; report a shortest one for each property.",
+        "--keep-going", help="Continue after a violation; report a shortest one for each property."
     )
     strict: bool = option(
         "--strict",
-        is_flag=True,
         help="Fail if an action is never enabled, the left side of an implication is never true, the set of "
         "a `forall` is always empty, or no step is a step of a refined spec.",
     )

@@ -33,11 +33,11 @@ class Walkers:
     """The engine that takes the walks, and its options."""
 
     engine: str = option(
-        "--engine", type=click.Choice(ENGINES), default=ENGINES[0], show_default=True,
+        "--engine", type=click.Choice(ENGINES), default=ENGINES[0],
         help="native: compiled code; reference: the interpreter (the same seed gives other walks).",
     )  # fmt: skip
     guided: bool = option(
-        "--guided", is_flag=True, help="Native: every second walk prefers actions that were taken less often."
+        "--guided", help="Native: every second walk prefers actions that were taken less often."
     )
     workers: int | None = option(
         "--workers", type=click.IntRange(min=1), metavar="N",

@@ -22,7 +22,7 @@ from specchk.report.json import run_json, scenario_json
 from specchk.report.text import counted, judgement, scenario_lines, violation_lines
 from specchk.search.engine import Options
 from specchk.search.expect import unmet, wants_counts
-from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Violated
+from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, violations_of
 
 
 class TestedModel(Struct, frozen=True):
@@ -173,9 +173,8 @@ def _summary(outcome: Outcome) -> str:
 
 
 def _details(outcome: Outcome) -> Iterator[str]:
-    if isinstance(outcome.verdict, Violated):
-        for violation in outcome.verdict.violations:
-            yield from violation_lines(outcome.program, violation, width())
+    for violation in violations_of(outcome.verdict):
+        yield from violation_lines(outcome.program, violation, width())
 
 
 def _scenario(file: str, checked: CheckedSpec, scenario: decls.Scenario, way: TestChoice) -> TestedModel:

@@ -35,7 +35,7 @@ class Files:
         "--freeze", metavar="FILE", help="Write the divergence as a test that does not need specchk."
     )
     html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
-    as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")
+    as_json: bool = option("--json", help="Print one JSON object instead of text.")
 
     @property
     def of_one(self) -> dict[str, object]:

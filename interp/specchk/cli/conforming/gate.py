@@ -45,24 +45,22 @@ class GateOptions:
     """The options for comparing a gate with a lock, and for its outputs."""
 
     heading: ClassVar[str] = "Gate"
-    lock: bool = option("--lock", is_flag=True, help=f"Compare the gate with {NAME} beside the binding.")
-    update_lock: bool = option("--update-lock", is_flag=True, help=f"Write {NAME}, for review.")
+    lock: bool = option("--lock", help=f"Compare the gate with {NAME} beside the binding.")
+    update_lock: bool = option("--update-lock", help=f"Write {NAME}, for review.")
     update_choices: bool = option(
-        "--update-choices", is_flag=True,
+        "--update-choices",
         help=f"Determine the choices that the implementation never makes, and write {choices.NAME}.",
     )  # fmt: skip
     update_conditions: bool = option(
-        "--update-conditions", is_flag=True,
+        "--update-conditions",
         help=f"Determine the conditions that decide in no model of the gate, and write {conditions.NAME}.",
     )  # fmt: skip
     since: str | None = option(
         "--since", metavar="REV", help="Run only the cases affected by changes since a git revision."
     )
-    audit: bool = option(
-        "--audit", is_flag=True, help="With --since: check that no case was wrongly omitted."
-    )
+    audit: bool = option("--audit", help="With --since: check that no case was wrongly omitted.")
     mutants: tuple[str, ...] = option(
-        "--mutants", multiple=True, metavar="FILE",
+        "--mutants", metavar="FILE",
         help="Output of `specchk mutate --json`, for the lock and the HTML page; repeatable.",
     )  # fmt: skip
     junit: str | None = option(

@@ -19,9 +19,7 @@ class Clearer:
 
     heading: ClassVar[str] = "Choice of counterexamples"
     optimal: bool = option(
-        "--optimal",
-        is_flag=True,
-        help="Of the shortest counterexamples, show the one that is easiest to read.",
+        "--optimal", help="Of the shortest counterexamples, show the one that is easiest to read."
     )
     several: int | None = option(
         "--all-counterexamples",

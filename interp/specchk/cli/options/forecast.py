@@ -25,12 +25,10 @@ class Asking:
 
     heading: ClassVar[str] = "Forecast"
     only: bool = option(
-        "--forecast", is_flag=True, help="Forecast the number of states, the memory and the time, and exit."
+        "--forecast", help="Forecast the number of states, the memory and the time, and exit."
     )
     first: bool = option(
-        "--forecast-first",
-        is_flag=True,
-        help="Print a forecast before the search, and compare it with the result.",
+        "--forecast-first", help="Print a forecast before the search, and compare it with the result."
     )
 
     def check(self, engine: str) -> None:

@@ -20,14 +20,14 @@ from specchk.compile.instantiate import Instance
 from specchk.explore.shown import FurtherExpression, NameTaken, shown_of, with_shown
 from specchk.report.json import run_json
 from specchk.report.text import render
-from specchk.search.verdict import Outcome, Trace, Violated, Violation
+from specchk.search.verdict import Outcome, Trace, Violation, violations_of
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
     """The requested forms of output."""
 
-    as_json: bool = option("--json", is_flag=True, help="Print one JSON object instead of text.")
+    as_json: bool = option("--json", help="Print one JSON object instead of text.")
     itf: str | None = option(
         "--itf", metavar="FILE", help="Write the counterexample as an ITF trace; - is stdout."
     )
@@ -38,7 +38,6 @@ class Outputs:
     show: tuple[str, ...] = option(
         "--show",
         heading="Choice of counterexamples",
-        multiple=True,
         metavar="EXPR",
         help="Show the value of EXPR, or of NAME = EXPR, in each state of a counterexample; repeatable.",
     )
@@ -63,7 +62,7 @@ def expressions(
 
 def counterexample(outcome: Outcome) -> tuple[Trace, Violation] | None:
     """The first violation with a trace."""
-    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    violations = violations_of(outcome.verdict)
     return next(((each.trace, each) for each in violations if each.trace is not None), None)
 
 

@@ -29,15 +29,11 @@ class Proving:
     """A proof, or a check of all behaviours of some length, for unbounded offsets."""
 
     heading: ClassVar[str] = "Unbounded offsets"
-    prove: bool = option(
-        "--prove", is_flag=True, help="Prove the invariants by induction, for unbounded offsets."
-    )
+    prove: bool = option("--prove", help="Prove the invariants by induction, for unbounded offsets.")
     k: int | None = option(
         "--k", type=click.IntRange(min=1), metavar="N", help="With --prove: use k-induction with k = N."
     )
-    suggest: bool = option(
-        "--suggest", is_flag=True, help="With --prove: search for invariants that complete the proof."
-    )
+    suggest: bool = option("--suggest", help="With --prove: search for invariants that complete the proof.")
     depth: int | None = option(
         "--depth",
         type=click.IntRange(min=0),
@@ -48,7 +44,6 @@ class Proving:
         "--query-seconds",
         type=Seconds(),
         default=60.0,
-        show_default=True,
         metavar="S",
         help="Time limit for each query to the solver.",
     )

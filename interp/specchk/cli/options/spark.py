@@ -40,7 +40,7 @@ class ClusterSearch:
         "--scratch", metavar="DIR", help="Directory for the tasks' tables and messages."
     )
     settings: tuple[str, ...] = option(
-        "--conf", multiple=True, metavar="NAME=VALUE", help="Set a Spark property; repeatable."
+        "--conf", metavar="NAME=VALUE", help="Set a Spark property; repeatable."
     )
 
     def check(self, engine: str, *, resume: bool) -> None:

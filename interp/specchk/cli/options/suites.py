@@ -29,31 +29,26 @@ class SuiteChoice:
     )  # fmt: skip
     model: str | None = option("--model", metavar="M", help="Run one suite, on this model.")
     overrides: tuple[str, ...] = option(
-        "--set", multiple=True, metavar="C=V",
+        "--set", metavar="C=V",
         help="Run one suite, and override a constant or the size of a sort; repeatable.",
     )  # fmt: skip
     suite: str | None = option("--suite", type=click.Choice(SUITES), help="Run one suite, of this kind.")
     max_states: int | None = option(
         "--max-states", type=COUNT, metavar="N", help="Explore at most N states of the spec."
     )
-    walks: int = option(
-        "--walks", type=COUNT, metavar="N", default=WALKS.walks, show_default=True, help="Number of walks."
-    )
+    walks: int = option("--walks", type=COUNT, metavar="N", default=WALKS.walks, help="Number of walks.")
     steps: int = option(
-        "--steps", type=COUNT, metavar="N", default=WALKS.steps, show_default=True,
-        help="Maximum number of steps of a walk.",
-    )  # fmt: skip
-    seed: int = option(
-        "--seed", type=int, metavar="N", default=0, show_default=True, help="Seed of the walks."
+        "--steps", type=COUNT, metavar="N", default=WALKS.steps, help="Maximum number of steps of a walk."
     )
+    seed: int = option("--seed", type=int, metavar="N", default=0, help="Seed of the walks.")
     rounds: int = option(
-        "--rounds", type=COUNT, metavar="N", default=ROUNDS, show_default=True,
+        "--rounds", type=COUNT, metavar="N", default=ROUNDS,
         help="Number of times to take each loop (lassos).",
     )  # fmt: skip
     case: str | None = option(
         "--case", metavar="ID", help="Run only the case whose id is ID or begins with it."
     )
-    list_cases: bool = option("--list", is_flag=True, help="List the cases without running them.")
+    list_cases: bool = option("--list", help="List the cases without running them.")
 
     @property
     def of_tier(self) -> str | None:

@@ -15,7 +15,7 @@ from specchk.report.behaviour import ending, fair_line
 from specchk.report.diff import irrelevant
 from specchk.report.page.frame import controls, document, folded, picture, steps, verdict
 from specchk.report.text import checked, constants, headline, statistics, what
-from specchk.search.verdict import Outcome, Violated, Violation, name_of
+from specchk.search.verdict import Outcome, Violation, name_of, violations_of
 
 
 def page(outcome: Outcome, drawing: str | None) -> str:
@@ -34,7 +34,7 @@ def page(outcome: Outcome, drawing: str | None) -> str:
 
 
 def _violations(outcome: Outcome, drawing: str | None) -> Iterator[str]:
-    violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
+    violations = violations_of(outcome.verdict)
     # The page has one slider, so only one trace can be stepped through.
     traced = next((violation for violation in violations if violation.trace is not None), None)
     for violation in violations:
