@@ -247,8 +247,8 @@ class _Paths:
         self.tries -= 1
         for step, lane in self.edges[state]:
             cost = int(previous != lane and number > 0)
-            longer = Trace(trace.initial, (*trace.steps, step))
-            self._fewest(longer, lane, left - cost, values | values_of(self.program, state, step), paths)
+            seen = values | values_of(self.program, state, step)
+            self._fewest(trace.then(step), lane, left - cost, seen, paths)
 
     def by_switches(self) -> Iterator[Trace]:
         """All shortest traces, those with the fewest switches first."""
@@ -268,4 +268,4 @@ class _Paths:
             return
         for step, lane in self.edges[trace.last]:
             cost = int(previous != lane and number > 0)
-            yield from self._exactly(Trace(trace.initial, (*trace.steps, step)), lane, left - cost)
+            yield from self._exactly(trace.then(step), lane, left - cost)

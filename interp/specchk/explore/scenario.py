@@ -110,7 +110,7 @@ class _Runner:
             raise self._failed(line.span, f"undefined: {fault.undefined.reason}", trace) from None
         # Each once: choices that lead to the same state are one outcome, and in their first order.
         steps = dict.fromkeys(Step.of(self.program, *item) for item in found)
-        return [Trace(trace.initial, (*trace.steps, step)) for step in steps]
+        return [trace.then(step) for step in steps]
 
     def _instance_of(self, call: tree.CallExpr, trace: Trace) -> tuple[int, tuple[Any, ...]]:
         names = [action.name for action in self.program.actions]

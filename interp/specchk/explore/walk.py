@@ -70,7 +70,7 @@ class Walker:
                 raise NoSuchPath from None
             if not 0 <= choice < len(steps):
                 raise NoSuchPath
-            trace = Trace(trace.initial, (*trace.steps, steps[choice]))
+            trace = trace.then(steps[choice])
         return self._position(tuple(path), trace)
 
     def _position(self, path: tuple[int, ...], trace: Trace) -> Position:
@@ -134,7 +134,7 @@ class Walker:
             if not labelled:
                 what = f"{action}({', '.join(args)})" if action is not None else "any step"
                 raise NoSuchPath(f"{what} does not lead from state {number - 1} to state {number}")
-            trace = Trace(trace.initial, (*trace.steps, labelled[0]))
+            trace = trace.then(labelled[0])
             places.append(places[-1] + 1)
         return replace(trace, loop=None if loop is None else places[loop])
 

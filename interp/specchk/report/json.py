@@ -100,24 +100,20 @@ def model_json(program: Program) -> dict[str, Any]:
 
 def trace_json(program: Program, trace: Trace) -> list[dict[str, Any]]:
     """A trace: state 0 without an action, then each step with its whole state and its changes."""
-    out: list[dict[str, Any]] = [
+    initial: list[dict[str, Any]] = [
         {"index": 0, "action": None, "args": [], "state": state_json(program, trace.initial), "changed": []}
     ]
-    before = trace.initial
-    for index, step in enumerate(trace.steps, 1):
-        out.append(
-            {
-                "index": index,
-                "action": step.action,
-                "args": list(step.args),
-                "state": state_json(program, step.state),
-                # Whole states and what changed: a reader that wants one of them need not compute it from
-                # the other.
-                "changed": [change.path for change in changes(program, before, step.state)],
-            }
-        )
-        before = step.state
-    return out
+    # Whole states and what changed: a reader that wants one of them need not compute it from the other.
+    return initial + [
+        {
+            "index": index,
+            "action": step.action,
+            "args": list(step.args),
+            "state": state_json(program, step.state),
+            "changed": [change.path for change in changes(program, before, step.state)],
+        }
+        for index, before, step in trace.numbered
+    ]
 
 
 def _place(blame: Blame) -> dict[str, Any]:

@@ -276,13 +276,11 @@ def trace_lines(
         same = ", ".join(f"{name} = {value}" for name, value in initial if name in aside)
         shown.append(f"unchanged, and irrelevant to the failure: {same}")
     lines = ["  0  initial state", *paragraphs(shown, width, 7)]
-    before = trace.initial
     digits = len(str(len(trace.steps)))
-    for number, step in enumerate(trace.steps, 1):
+    for number, before, step in trace.numbered:
         lines.append(f"  {number:<{digits}}  {step}")
         changed = [f"{c.path}: {c.before} -> {c.after}" for c in changes(program, before, step.state)]
         lines += paragraphs(changed or ["(nothing changes)"], width, 7)
-        before = step.state
     if trace.loop is not None:
         lines += wrapped(ending(trace), width, 2)
     return lines

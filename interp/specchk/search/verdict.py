@@ -5,7 +5,9 @@ No engine returns a bool.  A verdict is one of four, and running out of anything
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
+from itertools import count
 from typing import Any, ClassVar
 
 from msgspec import Struct, field
@@ -57,6 +59,15 @@ class Trace(Struct, frozen=True):
     def last(self) -> State:
         """The last state."""
         return self.steps[-1].state if self.steps else self.initial
+
+    @property
+    def numbered(self) -> Iterator[tuple[int, State, Step]]:
+        """Each step with its number, from 1, and the state before it."""
+        return zip(count(1), self.states, self.steps)
+
+    def then(self, step: Step) -> Trace:
+        """The trace with one more step."""
+        return Trace(self.initial, (*self.steps, step))
 
 
 class Kept(Enum):

@@ -73,9 +73,8 @@ def actions_dot(program: Program, enables: Mapping[tuple[int, int], int]) -> str
 def trace_dot(program: Program, trace: Trace) -> str:
     """A trace as a chain: the first state in full, then the changes of each step; a loop is a back edge."""
     lines = ["digraph trace {", _HEAD, f"  s0 [label=<{_state(program, trace.initial)}>];"]
-    before = trace.initial
     look = f'color="{_FOREVER}", fontcolor="{_FOREVER}", constraint=false'
-    for number, step in enumerate(trace.steps, 1):
+    for number, before, step in trace.numbered:
         if number == len(trace.steps) and trace.loop is not None and trace.loop < number:
             label = f"{number}: {escape(str(step))}<BR/>forever"
             lines.append(f"  s{number - 1} -> s{trace.loop} [label=<{label}>, {look}];")
@@ -86,7 +85,6 @@ def trace_dot(program: Program, trace: Trace) -> str:
         )
         lines.append(f"  s{number} [label=<{text or 'nothing changes'}>];")
         lines.append(f"  s{number - 1} -> s{number} [label=<{number}: {escape(str(step))}>];")
-        before = step.state
     if trace.loop == len(trace.steps):
         lines.append(f"  s{trace.loop} -> s{trace.loop} [label=<rests forever>, {look}];")
     return "\n".join([*lines, "}"]) + "\n"

@@ -96,11 +96,7 @@ def picture(
 ) -> Picture:
     """The picture of a trace, with its violation or `ending` at the end.  `title` is added to the model."""
     program = viewer.program
-    rows = [_first(viewer, trace.initial)]
-    before = trace.initial
-    for number, step in enumerate(trace.steps, 1):
-        rows.append(_row(viewer, number, before, step))
-        before = step.state
+    rows = [_first(viewer, trace.initial), *(_row(viewer, *numbered) for numbered in trace.numbered)]
     head = f"{program.spec}, model {program.model}" + (f", {title}" if title else "")
     loop = trace.loop if trace.loop is not None and trace.loop < len(trace.steps) else None
     return Picture(head, viewer.lanes, tuple(rows), ending or _ending(violation, trace), loop)

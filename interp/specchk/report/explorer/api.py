@@ -83,13 +83,11 @@ def drawing(walker: Walker, at: Position) -> dict[str, Any]:
 def scenario(walker: Walker, trace: Trace) -> str:
     """The trace as a scenario to paste into the spec; choices are determined by their changes."""
     lines = [f"scenario explored on {walker.program.model}:"]
-    before = trace.initial
-    for step in trace.steps:
+    for _, before, step in trace.numbered:
         # Several outcomes of one step: a scenario needs a `where` that picks this one.
         twins = {twin.state for twin in walker.enabled(before) if str(twin) == str(step)} - {step.state}
         where = f" where {_pin(walker, step.state, twins)}" if twins else ""
         lines.append(f"    {_call(walker.program, step)}{where}")
-        before = step.state
     return "\n".join(lines) + "\n"
 
 
