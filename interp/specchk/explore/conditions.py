@@ -106,8 +106,7 @@ def _of_property(body: Expr) -> Iterator[_Decision]:
     elif isinstance(body, nodes.Quantifier) and body.every:
         items = body.body  # counted, where the set may be empty
         for decision in _of_property(items.body if isinstance(items, nodes.Cover) else items):
-            some = nodes.Quantifier(BOOL, body.span, False, body.local, body.domain, decision.when)
-            yield replace(decision, when=some)
+            yield replace(decision, when=_some(body.span, body.local, body.domain, decision.when))
     else:
         yield from [decision for decision in _decisions(body) if decision.part is not body]
 
@@ -162,7 +161,7 @@ def _of_action(action: Action) -> Iterator[tuple[Condition, Expr]]:
     def around(body: Expr) -> Expr:
         for param in reversed(action.params):
             values = Const(Set(param.type), param.span, tuple(universe(param.type)), has_horizon(param.type))
-            body = nodes.Quantifier(BOOL, param.span, False, param, values, body)
+            body = _some(param.span, param, values, body)
         return body
 
     for effect, part, when in _of_block(action.body, around, action.span):
@@ -171,85 +170,60 @@ def _of_action(action: Action) -> Iterator[tuple[Condition, Expr]]:
 
 def _of_block(block: Block, around: Around, at: Span) -> Iterator[tuple[str, Expr, Expr]]:
     """The conditions in a block: the effect, the part, and the predicate that it decides."""
-    for number, stmt in enumerate(block):
-        rest = block[number + 1 :]
-        match stmt:
-            case nodes.Guard(condition):
-                for decision in _decisions(condition):
-                    effect = "allows" if decision.value else "forbids"
-                    behind = _enabled(rest, condition.span, total=not decision.value)
-                    yield effect, decision.part, around(_both(decision.when, behind))
-            case nodes.Unwrap(_, value):
-                yield "forbids", value, around(_is_none(value))
-            case nodes.When(condition, then, orelse):
-                for decision in _decisions(condition):
-                    yield "takes" if decision.value else "avoids", decision.part, around(decision.when)
-                yield from _of_block(then, _then(around, condition), at)
-                yield from _of_block(orelse, _then(around, _not(condition)), at)
-            case nodes.Choice(body=body):
-                yield from _of_block(body, _chosen(around, stmt), at)
-            case nodes.Either(branches):
-                for branch in branches:
-                    yield from _of_block(branch, around, at)
-            case nodes.Bind() | nodes.Assign():
-                pass
-        around = _behind(around, stmt, at)
-
-
-def _then(around: Around, condition: Expr) -> Around:
-    return lambda body: around(_both(condition, body))
-
-
-def _chosen(around: Around, stmt: nodes.Choice) -> Around:
-    return lambda body: around(nodes.Quantifier(BOOL, stmt.domain.span, False, stmt.local, stmt.domain, body))
-
-
-def _behind(around: Around, stmt: Stmt, at: Span) -> Around:
-    """The prefix of the statement that follows this one."""
+    if not block:
+        return
+    stmt, rest = block[0], block[1:]
     match stmt:
-        case nodes.Bind(local, value):
-            return lambda body: around(nodes.Let(BOOL, value.span, local, value, body))
-        case nodes.Unwrap(local, value):
-            return lambda body: around(
-                nodes.Case(BOOL, value.span, value, ((1, local, body),), _const(value, False))
-            )
-        case nodes.Guard() | nodes.When() | nodes.Choice() | nodes.Either():
-            return _then(around, _enabled((stmt,), at, total=False))
-    return around
+        case nodes.Guard(condition):
+            for decision in _decisions(condition):
+                effect = "allows" if decision.value else "forbids"
+                behind = _enabled(rest, condition.span, total=not decision.value)
+                yield effect, decision.part, around(_both(decision.when, behind))
+        case nodes.Unwrap(_, value):
+            yield "forbids", value, around(_is_none(value))
+        case nodes.When(condition, then, orelse):
+            for decision in _decisions(condition):
+                yield "takes" if decision.value else "avoids", decision.part, around(decision.when)
+            yield from _of_block(then, lambda body: around(_both(condition, body)), at)
+            yield from _of_block(orelse, lambda body: around(_both(_not(condition), body)), at)
+        case nodes.Choice(local, domain, chosen):
+            yield from _of_block(chosen, lambda body: around(_some(domain.span, local, domain, body)), at)
+        case nodes.Either(branches):
+            for branch in branches:
+                yield from _of_block(branch, around, at)
+    yield from _of_block(rest, lambda body: around(_followed(stmt, body, at, total=False)), at)
 
 
 def _enabled(block: Block, at: Span, *, total: bool) -> Expr:
     """The predicate that a block runs to its end; `total`: as far as all parts certainly have a value."""
-    if not block:
-        return Const(BOOL, at, True)
-    stmt, rest = block[0], block[1:]
+    enabled: Expr = Const(BOOL, at, True)
+    for stmt in reversed(block):
+        enabled = _followed(stmt, enabled, at, total=total)
+    return enabled
+
+
+def _followed(stmt: Stmt, behind: Expr, at: Span, *, total: bool) -> Expr:
+    """The predicate that a statement runs, and that `behind` holds after it; `total` as in `_enabled`."""
     match stmt:
         case nodes.Assign():
-            return _enabled(rest, at, total=total)
-        case nodes.Guard(condition):
-            first = condition
+            return behind
+        case nodes.Guard(first) | nodes.Bind(_, first) | nodes.Unwrap(_, first):
+            pass
         case nodes.Choice(local, domain, body):
-            first = nodes.Quantifier(BOOL, domain.span, False, local, domain, _enabled(body, at, total=total))
+            first = _some(domain.span, local, domain, _enabled(body, at, total=total))
         case nodes.Either(branches):
             first = _any([_enabled(branch, at, total=total) for branch in branches])
         case nodes.When(condition, then, orelse):
-            first = nodes.If(
-                BOOL,
-                condition.span,
-                condition,
-                _enabled(then, at, total=total),
-                _enabled(orelse, at, total=total),
-            )
-        case nodes.Bind(local, value) if not total or is_total(value):
-            return nodes.Let(BOOL, value.span, local, value, _enabled(rest, at, total=total))
-        case nodes.Unwrap(local, value) if not total or is_total(value):
-            taken = _enabled(rest, at, total=total)
-            return nodes.Case(BOOL, value.span, value, ((1, local, taken),), _const(value, False))
-        case _:
-            return Const(BOOL, at, True)
+            ways = [_enabled(branch, at, total=total) for branch in (then, orelse)]
+            first = nodes.If(BOOL, condition.span, condition, *ways)
     if total and not is_total(first):
         return Const(BOOL, at, True)
-    return _both(first, _enabled(rest, at, total=total))
+    match stmt:
+        case nodes.Bind(local, value):
+            return nodes.Let(BOOL, value.span, local, value, behind)
+        case nodes.Unwrap(local, value):
+            return nodes.Case(BOOL, value.span, value, ((1, local, behind),), _const(value, False))
+    return _both(first, behind)
 
 
 def _decisions(expr: Expr) -> Iterator[_Decision]:
@@ -285,7 +259,7 @@ def _decisions(expr: Expr) -> Iterator[_Decision]:
             yield from _inside(expr)
         case nodes.Quantifier(every=every, local=local, domain=domain, body=body) if is_total(body):
             for decision in _decisions(body):
-                some = nodes.Quantifier(BOOL, expr.span, False, local, domain, decision.when)
+                some = _some(expr.span, local, domain, decision.when)
                 # One item decides a `forall` that is false; for one that is true all items must agree.
                 agree = [] if decision.value is not every else [_is(expr, every)]
                 yield replace(decision, when=_all([*agree, some]))
@@ -308,9 +282,8 @@ def _inside(expr: nodes.Let | nodes.If | nodes.Case) -> Iterator[_Decision]:
             for tag, bound, body in arms:
                 for decision in _decisions(body):
                     arm = ((tag, bound, decision.when),)
-                    yield replace(
-                        decision, when=nodes.Case(BOOL, expr.span, scrutinee, arm, _const(expr, False))
-                    )
+                    when = nodes.Case(BOOL, expr.span, scrutinee, arm, _const(expr, False))
+                    yield replace(decision, when=when)
 
 
 def _is(expr: Expr, value: bool) -> Expr:
@@ -321,6 +294,10 @@ def _not(expr: Expr) -> Expr:
     if isinstance(expr, nodes.Apply) and expr.op is Op.NOT:
         return expr.args[0]
     return nodes.Apply(BOOL, expr.span, Op.NOT, (expr,))
+
+
+def _some(at: Span, local: nodes.Local, domain: Expr, body: Expr) -> Expr:
+    return nodes.Quantifier(BOOL, at, False, local, domain, body)
 
 
 def _both(a: Expr, b: Expr) -> Expr:

@@ -20,7 +20,6 @@ from specchk.meaning.explain import Blame, blame
 from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Stepper
 from specchk.meaning.undefined import Faulty, Undefined
-from specchk.meaning.values import State
 from specchk.search.verdict import Step, Trace
 
 
@@ -85,18 +84,14 @@ class _Runner:
                 # In each outcome: with a choice left open, an assertion that holds only in one of them shows
                 # nothing.
                 if not self._true(line.condition, trace, line.span):
-                    prop, env = self._predicate(line.condition, trace.last)
-                    why = blame(prop, self.evaluator, env)
+                    body, locals_ = self.instance.lowering.expression(line.condition)
+                    prop = Property("assert", "assert", body, locals_, line.condition.span)
+                    why = blame(prop, self.evaluator, [*trace.last, *trace.last])
                     raise self._failed(line.span, "the assertion is false", trace, why)
         elif line.refused:
             self._refused(line)
         else:
             self._take(line)
-
-    def _predicate(self, node: tree.Expr, state: State) -> tuple[Property, list[Any]]:
-        body, locals_ = self.instance.lowering.expression(node)
-        prop = Property("assert", "assert", body, locals_, node.span)
-        return prop, [*state, *state, *([0] * (locals_ + 1))]
 
     def _failed(self, span: Span, message: str, trace: Trace | None, why: Blame | None = None) -> _Failed:
         return _Failed(ScenarioFailure(span, message, why, trace))
@@ -135,9 +130,9 @@ class _Runner:
         self.traces = list(unique.values())[::-1]
 
     def _true(self, node: tree.Expr, trace: Trace, span: Span) -> bool:
-        prop, env = self._predicate(node, trace.last)
+        condition = self.evaluator.of_state(*self.instance.lowering.expression(node))
         try:
-            return bool(self.evaluator.compile(prop.body)(env))
+            return bool(condition(trace.last))
         except Undefined as undefined:
             raise self._failed(span, f"undefined: {undefined.reason}", trace) from None
 

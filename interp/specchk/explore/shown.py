@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -93,13 +92,12 @@ def _column(
     program: Program, variables: int, states: list[State], shown: FurtherExpression
 ) -> tuple[Program, State]:
     """The program with an expression as a variable, and the values of that variable."""
-    run = Evaluator(variables).compile(shown.body)
+    run = Evaluator(variables).of_state(shown.body, shown.locals)
     values: list[Value] = []
     reasons: dict[int, str] = {}
     for index, state in enumerate(states):
         try:
-            value: Any = run([*state, *state, *([0] * (shown.locals + 1))])
-            values.append(value)
+            values.append(run(state))
         except (Undefined, BeyondHorizon) as fault:
             reasons[index] = f"undefined: {fault.reason}" if isinstance(fault, Undefined) else "undefined"
             values.append(())

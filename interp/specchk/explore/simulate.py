@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from typing import Any
 
 from msgspec import Struct
 
@@ -17,7 +18,7 @@ from specchk.ir.program import Program
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
-from specchk.meaning.properties import NoAnswer, Properties, answer
+from specchk.meaning.properties import NoAnswer, Properties, Tests, answer
 from specchk.meaning.step import Stepper, Successor
 from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State
@@ -117,12 +118,10 @@ def outcome_of_walks(
     # A walk is finite, and a pending obligation may still be met.
     names = ", ".join(map(claim, program.temporal))
     warnings += (f"not checked by walks: {names}",) if names else ()
-    if isinstance(verdict, Violation):
-        violated = Violated((with_abstract_step(program, verdict),))
+    found = Violated((with_abstract_step(program, verdict),)) if isinstance(verdict, Violation) else verdict
     return Outcome(
-        program, engine, violated if isinstance(verdict, Violation) else verdict, statistics,
-        tuple(coverage), warnings, tuple(reached.items()), seed,
-    )  # fmt: skip
+        program, engine, found, statistics, tuple(coverage), warnings, tuple(reached.items()), seed
+    )
 
 
 class _Simulation:
@@ -146,71 +145,69 @@ class _Simulation:
         self.reached: dict[str, Trace] = {}
 
     def run(self) -> Outcome:
-        violation, stopped = None, None
+        verdict: Violation | Inconclusive
         try:
             states, violation = begin(self.program)
-            if violation is None:
-                violation, stopped = self._walks(states)
+            verdict = violation or self._walks(states)
         except KeyboardInterrupt:
-            stopped = Inconclusive(INTERRUPTED, budget=False)
-        failed = self.ended if violation and self.ended else None
+            verdict = Inconclusive(INTERRUPTED, budget=False)
+        failed = self.ended if isinstance(verdict, Violation) and self.ended else None
         statistics = Statistics(
             len(self.seen), self.generated, self.longest + 1, (), self.meter.seconds,
             self.stepper.horizon_cuts, walks=WalkCounts(self.ended, tuple(self.taken), failed),
         )  # fmt: skip
-        verdict = violation or stopped or found_nothing(self.walks.walks)
         return outcome_of_walks(
-            self.program,
-            "reference (simulation)",
-            verdict,
-            statistics,
-            self.stepper.counts,
-            self.reached,
+            self.program, "reference (simulation)", verdict, statistics, self.stepper.counts, self.reached,
             self.walks.seed,
-        )
+        )  # fmt: skip
 
-    def _walks(self, initial: list[State]) -> tuple[Violation | None, Inconclusive | None]:
-        """The results of all walks, or the reason why they ended early."""
+    def _walks(self, initial: list[State]) -> Violation | Inconclusive:
+        """The result of all walks, or the reason why they ended early."""
         if not initial:
-            return None, NOTHING_TO_CHECK
+            return NOTHING_TO_CHECK
         for _ in range(self.walks.walks):
             # All walks draw from one generator, so that the walks before decide what this one is: blocks are
             # repeated whole (`walkers`).
             violation = self.walk(self.random.choice(initial))
             self.ended += 1
             if violation is not None:
-                return violation, None
+                return violation
             limit = self.meter.exceeded(len(self.seen))
             if limit is not None:
-                return None, Inconclusive(limit, budget=True)
-        return None, None
+                return Inconclusive(limit, budget=True)
+        return found_nothing(self.walks.walks)
 
     def walk(self, state: State) -> Violation | None:
         """Take one walk; it ends at a violation, at an end, at a constraint, or with the budget."""
-        walked = _Walked(state, [])
+        self._initial, self._steps = state, list[Step]()
         try:
-            return self._advance(state, walked)
+            return self._advance(state)
         except NoAnswer as unclear:
-            return Violation("undefined", unclear.name, walked.trace, unclear.blame)
+            return Violation("undefined", unclear.name, self._trace, unclear.blame)
 
-    def _advance(self, state: State, walked: _Walked) -> Violation | None:
-        steps = walked.steps
-        failed = self._state(state, walked)
+    @property
+    def _trace(self) -> Trace:
+        """The present walk, converted to a trace only when one is needed."""
+        return Trace(self._initial, tuple(self._steps))
+
+    def _advance(self, state: State) -> Violation | None:
+        failed = self._state(state)
         # A state outside the constraints was checked; as in a search it has no witness and no successor.
-        while failed is None and self._inside(state, walked):
-            if len(steps) >= self.walks.steps or self.meter.exceeded(len(self.seen)):
+        while failed is None and self._inside(state):
+            if len(self._steps) >= self.walks.steps or self.meter.exceeded(len(self.seen)):
                 break
-            following = self._choose(state, walked)
+            following = self._choose(state)
             if following is None or isinstance(following, Violation):
                 return following
             before, state = state, following.state
-            steps.append(following)
+            self._steps.append(following)
             self.generated += 1
-            self.longest = max(self.longest, len(steps))
-            failed = self._step(before, state, walked) or self._state(state, walked)
+            self.longest = max(self.longest, len(self._steps))
+            step = self.properties.environment(before, state)
+            failed = self._failure(step, self.properties.steps) or self._state(state)
         return failed
 
-    def _inside(self, state: State, walked: _Walked) -> bool:
+    def _inside(self, state: State) -> bool:
         """Whether a state satisfies the constraints, with its witnesses recorded; raises `NoAnswer`."""
         env = self.properties.environment(state)
         if not self.properties.inside(env):
@@ -221,50 +218,36 @@ class _Simulation:
         for prop, test in self.properties.witnesses:
             try:
                 if answer(prop, test, env) and prop.name not in self.reached:
-                    self.reached[prop.name] = walked.trace
+                    self.reached[prop.name] = self._trace
             except NoAnswer as unclear:
                 undefined = undefined or unclear
         if undefined is not None:
             raise undefined
         return True
 
-    def _choose(self, state: State, walked: _Walked) -> Step | Violation | None:
+    def _choose(self, state: State) -> Step | Violation | None:
         """A step; a violation if there must be one but is none; None at an allowed end."""
         cuts = self.stepper.horizon_cuts
         try:
             successors = self.stepper.successors(state)
         except Faulty as fault:
             blame = Blame.of_fault(self.program, fault)
-            return Violation("undefined", self.program.actions[fault.action].name, walked.trace, blame)
+            return Violation("undefined", self.program.actions[fault.action].name, self._trace, blame)
         if not successors:
             # Whether no listed step is a deadlock or the end of a horizon is for `meaning.deadlock`.
             if self.stepper.horizon_cuts > cuts or self.ends.without_steps(state) is not End.DEADLOCK:
                 return None
-            return Violation("deadlock", "deadlock", walked.trace)
-        index, args, after = self.choose(successors, len(walked.steps))
+            return Violation("deadlock", "deadlock", self._trace)
+        index, args, after = self.choose(successors, len(self._steps))
         self.taken[index] += 1
         return Step.of(self.program, index, args, after)
 
-    def _step(self, before: State, after: State, walked: _Walked) -> Violation | None:
-        env = self.properties.environment(before, after)
-        for prop, kind, blame in self.properties.failed(env, self.properties.steps):
-            return Violation(kind, prop.name, walked.trace, blame)
-        return None
-
-    def _state(self, state: State, walked: _Walked) -> Violation | None:
+    def _state(self, state: State) -> Violation | None:
         self.seen.add(state)
-        env = self.properties.environment(state)
-        for prop, kind, blame in self.properties.failed(env, self.properties.invariants):
-            return Violation(kind, prop.name, walked.trace, blame)
+        return self._failure(self.properties.environment(state), self.properties.invariants)
+
+    def _failure(self, env: list[Any], among: Tests) -> Violation | None:
+        """The first of some properties that fails at the end of the walk."""
+        for prop, kind, blame in self.properties.failed(env, among):
+            return Violation(kind, prop.name, self._trace, blame)
         return None
-
-
-class _Walked(Struct, frozen=True):
-    """A position in a walk, converted to a trace only when one is needed."""
-
-    initial: State
-    steps: list[Step]
-
-    @property
-    def trace(self) -> Trace:
-        return Trace(self.initial, tuple(self.steps))

@@ -18,23 +18,8 @@ from math import prod
 from types import FrameType
 from typing import Any
 
-from specchk.ir.nodes import (
-    Apply,
-    Assign,
-    Bind,
-    Block,
-    Choice,
-    Choose,
-    Collect,
-    Const,
-    Either,
-    Expr,
-    Guard,
-    MapOf,
-    Quantifier,
-    Unwrap,
-    When,
-)  # fmt: skip
+from specchk.ir import nodes
+from specchk.ir.nodes import Block, Expr
 from specchk.ir.ops import Op
 from specchk.ir.program import Program
 from specchk.ir.types import Map, Record, Set, Type, cardinality
@@ -176,18 +161,18 @@ def _block(body: Block, after: int) -> int:
     """The evaluations of a block and of its continuation, which needs `after`."""
     for stmt in reversed(body):
         match stmt:
-            case Guard():
+            case nodes.Guard():
                 after += _evaluations(stmt.condition)
-            case Bind() | Unwrap():
+            case nodes.Bind() | nodes.Unwrap():
                 after += _evaluations(stmt.value)
-            case Assign():
+            case nodes.Assign():
                 keys = [step.key for step in stmt.path if step.key is not None]
                 after += _all([*keys, stmt.value])
-            case Choice():
+            case nodes.Choice():
                 after = _evaluations(stmt.domain) + most_items(stmt.domain) * _block(stmt.body, after)
-            case Either():
+            case nodes.Either():
                 after = sum(_block(branch, after) for branch in stmt.branches)
-            case When():
+            case nodes.When():
                 ways = max(_block(stmt.then, after), _block(stmt.orelse, after))
                 after = _evaluations(stmt.condition) + ways
     return after
@@ -195,20 +180,20 @@ def _block(body: Block, after: int) -> int:
 
 def _evaluations(expr: Expr) -> int:
     match expr:
-        case Quantifier() | Choose():
+        case nodes.Quantifier() | nodes.Choose():
             return 1 + _evaluations(expr.domain) + most_items(expr.domain) * _evaluations(expr.body)
-        case Collect():
+        case nodes.Collect():
             inner = _all([expr.body] if expr.condition is None else [expr.condition, expr.body])
             for _, domain in reversed(expr.binders):
                 inner = _evaluations(domain) + most_items(domain) * inner
             return 1 + inner
-        case MapOf(type=Map(key=keys)):
+        case nodes.MapOf(type=Map(key=keys)):
             return 1 + cardinality(keys) * _evaluations(expr.body)
-        case Apply(type=Set(item=Set() | Map() as item)):  # all subsets of a set, or all maps
+        case nodes.Apply(type=Set(item=Set() | Map() as item)):  # all subsets of a set, or all maps
             return cardinality(item) + _all(expr.args)
-        case Apply(op=Op.RANGE):
+        case nodes.Apply(op=Op.RANGE):
             return 1 + most_items(expr) // ITEMS + _all(expr.args)
-        case Const(value=tuple() as listed):
+        case nodes.Const(value=tuple() as listed):
             return 1 + len(listed) // ITEMS
     return 1 + _all(parts(expr))
 

@@ -25,7 +25,7 @@ from specchk.meaning.values import State, show, universe
 from specchk.search.verdict import Step
 
 Lanes = Sort | Enum  # the type whose values are the lanes
-Compiled = tuple[Callable[[list[Any]], Any], Type, int]  # of an expression, with its number of locals
+Compiled = tuple[Callable[[State], Any], Type]  # of an expression
 NONE, UNDEFINED = ABSENT = ("none", "undefined")  # texts of labels that have no value
 _EPOCH_FIELDS = ("epoch", "leader_epoch", "term")
 
@@ -133,15 +133,11 @@ class Viewer:
 
     def _text(self, label: Marked, state: State, lane: int) -> str:
         """The value of a label, or the content of an option, as text."""
-        compiled = self._in_lane(label, lane)
-        kind = compiled[1]
         try:
-            value = self._value(compiled, state)
+            value, kind = self._content(self._in_lane(label, lane), state)
         except Undefined:
             return UNDEFINED
-        if not isinstance(kind, Option):
-            return show(value, kind)
-        return show(value[0], kind.item) if value else NONE
+        return NONE if value is None else show(value, kind)
 
     def _shown(self, item: Marked, state: State, lane: int) -> tuple[Any, Type]:
         """The value, or the content of an option; None if there is nothing to show."""
@@ -160,21 +156,22 @@ class Viewer:
 
     def _compiled(self, node: tree.Expr, names: dict[str, Expr]) -> Compiled:
         body, locals_ = self.instance.lowering.expression(node, names)
-        return self._evaluator.compile(body), body.type, locals_
+        return self._evaluator.of_state(body, locals_), body.type
 
     def _run(self, compiled: Compiled, state: State) -> tuple[Any, Type]:
         """As `_shown`, for a compiled expression."""
-        value, kind = None, compiled[1]
         # A view describes most states, and a picture is still of use where one part has no value.
         with suppress(Undefined):
-            value = self._value(compiled, state)
+            return self._content(compiled, state)
+        return None, compiled[1]
+
+    def _content(self, compiled: Compiled, state: State) -> tuple[Any, Type]:
+        """As `_run`; raises `Undefined`."""
+        function, kind = compiled
+        value: Any = function(state)
         if not isinstance(kind, Option):
             return value, kind
         return (value[0] if value else None), kind.item
-
-    def _value(self, compiled: Compiled, state: State) -> Any:
-        function, _, locals_ = compiled
-        return function([*state, *state, *([0] * (locals_ + 1))])
 
     def arrow(self, before: State, step: Step) -> tuple[int, int] | None:
         """The lanes from which and to which a step sends a message, if it does.

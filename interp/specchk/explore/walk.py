@@ -22,7 +22,7 @@ from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties
 from specchk.meaning.step import Stepper
-from specchk.meaning.undefined import Faulty
+from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
@@ -45,6 +45,10 @@ class Position(Struct, frozen=True):
     enabled: tuple[Step, ...]
     failed: tuple[tuple[str, str, Blame], ...]  # name, kind, why
     fault: Violation | None  # an action that is undefined here
+
+
+class NoStart(Exception):
+    """There is no state from which to start; the text gives the reason."""
 
 
 class Walker:
@@ -162,6 +166,18 @@ class Walker:
             path.append(steps.index(step))
             state = step.state
         return tuple(path)
+
+
+def started(instance: Instance) -> Walker:
+    """A walker with at least one initial state; raises `NoStart`."""
+    try:
+        walker = Walker(instance)
+    except Undefined as undefined:
+        reason = f"{undefined.span.where}: the initial state is undefined: {undefined.reason}"
+        raise NoStart(reason) from None
+    if not walker.initial:
+        raise NoStart("no state satisfies `init`, so there is no state to start from")
+    return walker
 
 
 def _never(program: Program, witness: Property) -> Property:

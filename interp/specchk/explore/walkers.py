@@ -11,7 +11,6 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from random import Random
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from specchk.explore.simulate import Walks, found_nothing, simulate, walked
@@ -25,9 +24,8 @@ from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Trace, Vi
 BLOCK = 50
 
 Block = tuple[Outcome, frozenset[State]]
-Takers = Callable[
-    [Program, list[Walks]], Generator[Block, None, None]
-]  # runs the walks: outcomes in the blocks' order
+# Runs the walks: outcomes in the blocks' order.
+Takers = Callable[[Program, list[Walks]], Generator[Block, None, None]]
 
 
 def simulate_on(
@@ -41,7 +39,30 @@ def simulate_by(
     program: Program, walks: Walks, takers: Takers, on_progress: Callable[[Progress], None] | None = None
 ) -> Outcome:
     """As `simulate`, in blocks, on any crew of workers."""
-    return _Merge(program, walks, on_progress).run(takers)
+    meter = Meter(walks.budget)
+    seen: set[State] = set()
+    done: list[Outcome] = []
+    stopped: Inconclusive | None = None
+    try:
+        # Closed on the way out, which ends the processes that are ahead.
+        with closing(takers(program, blocks(walks))) as taken:
+            for outcome, states in taken:
+                done.append(outcome)
+                seen |= states
+                if on_progress is not None:
+                    left = max(0, walks.walks - BLOCK * len(done))
+                    on_progress(Progress(len(seen), *_totals(done), left, meter.seconds, resident_bytes()))
+                # A budget that this block used up does not hide a violation that it found: `_merged` looks
+                # for that first.
+                limit = meter.exceeded(len(seen))
+                stopped = Inconclusive(limit, budget=True) if limit else _early(outcome)
+                if isinstance(outcome.verdict, Violated) or stopped:
+                    break
+    except KeyboardInterrupt:
+        stopped = Inconclusive(INTERRUPTED, budget=False)
+    if not done:
+        return replace(simulate(program, replace(walks, walks=0)), verdict=stopped or found_nothing(0))
+    return _merged(walks, done, len(seen), meter.seconds, stopped or found_nothing(walks.walks))
 
 
 def blocks(walks: Walks) -> list[Walks]:
@@ -53,68 +74,33 @@ def blocks(walks: Walks) -> list[Walks]:
     return [replace(walks, seed=seeds.getrandbits(48), walks=size, budget=Budget()) for size in sizes]
 
 
-class _Merge(Struct):
-    program: Program
-    walks: Walks
-    on_progress: Callable[[Progress], None] | None
+def _totals(done: list[Outcome]) -> tuple[int, int]:
+    """The number of generated states, and the depth."""
+    numbers = [outcome.statistics for outcome in done]
+    return sum(n.generated for n in numbers), max(n.depth for n in numbers)
 
-    def run(self, takers: Takers) -> Outcome:
-        meter = Meter(self.walks.budget)
-        seen: set[State] = set()
-        done: list[Outcome] = []
-        stopped: Inconclusive | None = None
-        try:
-            # Closed on the way out, which ends the processes that are ahead.
-            with closing(takers(self.program, blocks(self.walks))) as taken:
-                for outcome, states in taken:
-                    done.append(outcome)
-                    seen |= states
-                    self._report(done, seen, meter)
-                    # A budget that this block used up does not hide a violation that it found: `_merged`
-                    # looks for that first.
-                    limit = meter.exceeded(len(seen))
-                    stopped = Inconclusive(limit, budget=True) if limit else _early(outcome)
-                    if isinstance(outcome.verdict, Violated) or stopped:
-                        break
-        except KeyboardInterrupt:
-            stopped = Inconclusive(INTERRUPTED, budget=False)
-        return self._merged(done, seen, meter, stopped)
 
-    def _report(self, done: list[Outcome], seen: set[State], meter: Meter) -> None:
-        if self.on_progress is not None:
-            numbers = [outcome.statistics for outcome in done]
-            self.on_progress(Progress(
-                len(seen), sum(n.generated for n in numbers), max(n.depth for n in numbers),
-                max(0, self.walks.walks - BLOCK * len(done)), meter.seconds, resident_bytes(),
-            ))  # fmt: skip
-
-    def _merged(
-        self, done: list[Outcome], seen: set[State], meter: Meter, stopped: Inconclusive | None
-    ) -> Outcome:
-        if not done:
-            return replace(
-                simulate(self.program, replace(self.walks, walks=0)), verdict=stopped or found_nothing(0)
-            )
-        last = done[-1]
-        verdict = (
-            last.verdict if isinstance(last.verdict, Violated) else stopped or found_nothing(self.walks.walks)
-        )
-        numbers = [outcome.statistics for outcome in done]
-        statistics = replace(
-            last.statistics, distinct=len(seen), generated=sum(n.generated for n in numbers),
-            depth=max(n.depth for n in numbers), seconds=meter.seconds,
-            horizon_cuts=sum(n.horizon_cuts for n in numbers),
-            walks=_added([n.walks for n in numbers if n.walks]),
-        )  # fmt: skip
-        reached: dict[str, Trace] = {}
-        for outcome in done:
-            # The first block to reach a witness keeps it, as one process would have.
-            reached = {**dict(outcome.witnesses), **reached}
-        coverage = tuple(sum(counts) for counts in zip(*(outcome.coverage for outcome in done), strict=True))
-        return replace(
-            last, verdict=verdict, statistics=statistics, coverage=coverage,
-            witnesses=tuple(reached.items()), seed=self.walks.seed,
-        )  # fmt: skip
+def _merged(
+    walks: Walks, done: list[Outcome], distinct: int, seconds: float, otherwise: Inconclusive
+) -> Outcome:  # fmt: skip
+    """The outcome of the blocks together; `otherwise` is its verdict without a violation."""
+    last = done[-1]
+    generated, depth = _totals(done)
+    numbers = [outcome.statistics for outcome in done]
+    statistics = replace(
+        last.statistics, distinct=distinct, generated=generated, depth=depth, seconds=seconds,
+        horizon_cuts=sum(n.horizon_cuts for n in numbers),
+        walks=_added([n.walks for n in numbers if n.walks]),
+    )  # fmt: skip
+    reached: dict[str, Trace] = {}
+    for outcome in done:
+        # The first block to reach a witness keeps it, as one process would have.
+        reached = {**dict(outcome.witnesses), **reached}
+    coverage = tuple(sum(counts) for counts in zip(*(outcome.coverage for outcome in done), strict=True))
+    return replace(
+        last, verdict=last.verdict if isinstance(last.verdict, Violated) else otherwise,
+        statistics=statistics, coverage=coverage, witnesses=tuple(reached.items()), seed=walks.seed,
+    )  # fmt: skip
 
 
 def _added(counts: list[WalkCounts]) -> WalkCounts:

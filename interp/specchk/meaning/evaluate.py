@@ -40,7 +40,7 @@ from specchk.meaning.texts.joined import (
 )
 from specchk.meaning.texts.places import is_put_in_place
 from specchk.meaning.undefined import BeyondHorizon, Undefined, fault
-from specchk.meaning.values import universe
+from specchk.meaning.values import State, universe
 
 Env = list[nodes.Value]
 Check = Callable[[nodes.Value], None]
@@ -90,6 +90,11 @@ class Evaluator:
                 return body_of([RuleText("{}[{}] += 1", (self.counts, expr.point)), *self._rest(expr.body)])
             case _:
                 assert_never(expr)
+
+    def of_state(self, expr: nodes.Expr, locals_: int) -> Callable[[State], nodes.Value]:
+        """The function of an expression over one state; the next one has the same values, and is not read."""
+        function, room = self.compile(expr), [0] * (locals_ + 1)
+        return lambda state: function([*state, *state, *room])
 
     def part(self, expr: nodes.Expr) -> RuleText:
         """A part of an expression as text: either inlined into the whole, or a call of its function."""

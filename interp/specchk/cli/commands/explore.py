@@ -20,12 +20,11 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 import bottle
 import click
 
-from specchk.cli.common import ModelChoice
+from specchk.cli.common import ModelChoice, refusals
 from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
-from specchk.explore.walk import NoSuchPath, Position, Walker
-from specchk.meaning.undefined import Undefined
+from specchk.explore.walk import NoStart, NoSuchPath, Position, Walker, started
 from specchk.report.explorer import api
 from specchk.report.itf import trace_itf
 
@@ -56,12 +55,9 @@ def command(choice: ModelChoice, port: int) -> None:
     instance = choice.instance(as_json=False)
     token = secrets.token_urlsafe(16)
     try:
-        app = application(instance, token)
+        with refusals(NoStart):
+            app = application(instance, token)
         server = make_server(HOST, port, app, _Server, _Quiet)
-    except Undefined as undefined:
-        raise click.ClickException(
-            f"{undefined.span.where}: the initial state is undefined: {undefined.reason}"
-        ) from None
     except OSError as error:
         raise click.ClickException(f"cannot listen on port {port}: {error.strerror}") from None
     echo(f"exploring {instance.program.spec}, model {instance.program.model}; Ctrl-C ends it")
@@ -93,9 +89,7 @@ class _Quiet(WSGIRequestHandler):
 def application(instance: Instance, token: str) -> bottle.Bottle:
     """The web application; all addresses are below `/token/`, and requests are handled one at a time."""
     app = bottle.Bottle()
-    walker = Walker(instance)
-    if not walker.initial:
-        raise click.ClickException("no state satisfies `init`, so there is no state to start from")
+    walker = started(instance)
     assets = files("specchk.report.explorer").joinpath("assets")
 
     def asset(name: str = "explorer.html") -> str:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import click
 
-from specchk.cli.common import ModelChoice, width
+from specchk.cli.common import ModelChoice, refusals, width
 from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
-from specchk.explore.walk import Walker
+from specchk.explore.walk import NoStart, started
 from specchk.lang.text.diagnostics import SpecError, render
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import Faulty, Undefined
@@ -36,7 +36,8 @@ EXPRESSION          its value in the current state
 def command(choice: ModelChoice) -> None:
     """Evaluate expressions and take steps on the states of the spec FILE; :help lists the commands."""
     instance = choice.instance(as_json=False)
-    session = Session(instance)
+    with refusals(NoStart):
+        session = Session(instance)
     interactive = sys.stdin.isatty()
     if interactive:
         import readline  # noqa: F401 - line editing, only where there is a terminal
@@ -62,20 +63,9 @@ class Session:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.program = instance.program
-        self.walker = self._walker()
+        self.walker = started(instance)
         self.initial = self.walker.initial
         self.trace = Trace(self.initial[0], ())
-
-    def _walker(self) -> Walker:
-        try:
-            walker = Walker(self.instance)
-        except Undefined as undefined:
-            raise click.ClickException(
-                f"{undefined.span.where}: the initial state is undefined: {undefined.reason}"
-            ) from None
-        if not walker.initial:
-            raise click.ClickException("no state satisfies `init`, so there is no state to start from")
-        return walker
 
     def answer(self, line: str) -> Iterator[str]:
         """The lines to print for a line of input."""
@@ -103,10 +93,8 @@ class Session:
             yield "\n".join(render(diagnostic) for diagnostic in error.diagnostics)
             return
         state = self.trace.last
-        # The slots of a next state have the present one's values: an expression of one state reads none of
-        # them.
         try:
-            value = Evaluator(len(state)).compile(body)([*state, *state, *([0] * (locals_ + 1))])
+            value = Evaluator(len(state)).of_state(body, locals_)(state)
         except Undefined as undefined:
             yield f"undefined: {undefined.reason}"
             return
@@ -134,7 +122,7 @@ class Session:
             yield f"no enabled step `{wanted}`; :steps lists them"
             return
         yield from self._changes(step.state)
-        self.trace = Trace(self.trace.initial, (*self.trace.steps, step))
+        self.trace = self.trace.then(step)
 
     def _undo(self) -> Iterator[str]:
         if not self.trace.steps:
