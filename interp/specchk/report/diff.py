@@ -25,6 +25,10 @@ class VariableChange(Struct, frozen=True):
     before: str
     after: str
 
+    def text(self, arrow: str = "->") -> str:
+        """The place and its change, in one line."""
+        return f"{self.path}: {self.before} {arrow} {self.after}"
+
 
 def changes(program: Program, before: State, after: State) -> list[VariableChange]:
     """All changed places, with the variables in declaration order."""
@@ -59,6 +63,11 @@ def parts(program: Program, state: State) -> list[tuple[str, str]]:
     """A whole state, one line for each variable."""
     pairs = zip(program.variables, state, strict=True)
     return [(variable.name, show(value, variable.type)) for variable, value in pairs]
+
+
+def equations(program: Program, state: State) -> list[str]:
+    """As `parts`, each as a text."""
+    return [f"{name} = {value}" for name, value in parts(program, state)]
 
 
 def irrelevant(program: Program, trace: Trace, name: str) -> frozenset[str]:

@@ -7,7 +7,7 @@ never change and that the property does not read are folded into one paragraph.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from textwrap import wrap
 
 from specchk.explore.scenario import ScenarioResult
@@ -15,14 +15,15 @@ from specchk.ir.footprint import switched_off
 from specchk.ir.program import Program, Refinement
 from specchk.meaning.explain import Blame
 from specchk.meaning.values import show
-from specchk.report.abstract import abstract_lines
 from specchk.report.behaviour import ending, fair_line, length
-from specchk.report.diff import changes, irrelevant, parts
+from specchk.report.diff import changes, equations, irrelevant, parts
 from specchk.report.forecast import compared
 from specchk.search.verdict import (
+    AbstractStep,
     Holds,
     HoldsWithin,
     Inconclusive,
+    Obstacle,
     Outcome,
     Statistics,
     Symbolic,
@@ -37,6 +38,7 @@ from specchk.search.verdict import (
 BRANCHES_SHOWN = 3
 # One variable takes no more room than the line that would fold it.
 WORTH_FOLDING = 2
+OBSTACLES_SHOWN = 8  # actions, the nearest first
 
 
 def headline(outcome: Outcome) -> str:
@@ -247,8 +249,7 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
     if violation.blame is not None:
         lines += blame_lines(violation.blame, width)
     if violation.abstract is not None:
-        for indent, text in abstract_lines(violation.abstract):
-            lines += wrapped(text, width, indent)
+        lines += abstract_lines(violation.abstract, width)
     lines += paragraphs(violation.notes, width, 7)
     if violation.fairness:
         lines += ["  and it is fair:", *paragraphs(map(fair_line, violation.fairness), width, 7)]
@@ -279,7 +280,7 @@ def trace_lines(
     digits = len(str(len(trace.steps)))
     for number, before, step in trace.numbered:
         lines.append(f"  {number:<{digits}}  {step}")
-        changed = [f"{c.path}: {c.before} -> {c.after}" for c in changes(program, before, step.state)]
+        changed = [change.text() for change in changes(program, before, step.state)]
         lines += paragraphs(changed or ["(nothing changes)"], width, 7)
     if trace.loop is not None:
         lines += wrapped(ending(trace), width, 2)
@@ -295,6 +296,33 @@ def blame_lines(blame: Blame, width: int) -> list[str]:
         *paragraphs(reasons, width, 7),
         f"       at {blame.span.where}",
     ]
+
+
+def abstract_lines(step: AbstractStep, width: int) -> list[str]:
+    """The two states of the refined spec, and why no action leads from one to the other."""
+    program, name = step.program, step.program.spec
+    if step.before is None:
+        return [f"  as a state of `{name}`:", *paragraphs(equations(program, step.after), width, 7)]
+    obstacles = [f"{each.action} {'; '.join(_reasons(each))}" for each in step.obstacles[:OBSTACLES_SHOWN]]
+    if len(step.obstacles) > OBSTACLES_SHOWN:
+        obstacles.append(f"{len(step.obstacles) - OBSTACLES_SHOWN} more do not allow it either")
+    return [
+        *wrapped(f"as a step of `{name}`, from", width, 2),
+        *paragraphs(equations(program, step.before), width, 7),
+        "  to",
+        *paragraphs([each.text() for each in changes(program, step.before, step.after)], width, 7),
+        "  and of its actions",
+        *paragraphs(obstacles, width, 7),
+    ]
+
+
+def _reasons(obstacle: Obstacle) -> Iterator[str]:
+    for variable, given, image in obstacle.differs:
+        yield f"makes `{variable}` {given}, not {image}"
+    for guard in obstacle.guards:
+        values = ", ".join(f"{name} = {value}" for name, value in (*guard.bindings, *guard.values))
+        where = f" with {values}" if values else ""
+        yield f"is not enabled: `{guard.text}`{where} ({guard.span.where})"
 
 
 def _refined(prop: Refinement) -> str:

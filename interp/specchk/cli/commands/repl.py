@@ -16,7 +16,7 @@ from specchk.lang.text.diagnostics import SpecError, render
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State, show
-from specchk.report.diff import changes, parts
+from specchk.report.diff import changes, equations
 from specchk.report.text import trace_lines
 from specchk.search.verdict import Trace
 
@@ -109,8 +109,7 @@ class Session:
             yield "no step is enabled"
 
     def _changes(self, after: State) -> list[str]:
-        changed = changes(self.program, self.trace.last, after)
-        return [f"{change.path}: {change.before} -> {change.after}" for change in changed]
+        return [change.text() for change in changes(self.program, self.trace.last, after)]
 
     def _take(self, wanted: str) -> Iterator[str]:
         enabled = self.walker.enabled(self.trace.last)
@@ -132,7 +131,7 @@ class Session:
         self.trace = Trace(self.trace.initial, self.trace.steps[:-1])
 
     def _state(self) -> Iterator[str]:
-        yield from (f"{name} = {value}" for name, value in parts(self.program, self.trace.last))
+        yield from equations(self.program, self.trace.last)
 
     def _trace(self) -> Iterator[str]:
         yield from trace_lines(self.program, self.trace, width())

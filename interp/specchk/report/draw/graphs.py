@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from specchk.ir.program import Program
 from specchk.meaning.values import State
-from specchk.report.diff import changes, parts
+from specchk.report.diff import changes, equations
 from specchk.search.graph import StateGraph
 from specchk.search.verdict import Trace
 
@@ -56,9 +56,11 @@ def _staying(labels: Sequence[str]) -> str:
 
 
 def _state(program: Program, state: State) -> str:
-    return "".join(
-        f'{escape(name)} = {escape(value)}<BR ALIGN="LEFT"/>' for name, value in parts(program, state)
-    )
+    return _lines(equations(program, state))
+
+
+def _lines(texts: Iterable[str]) -> str:
+    return "".join(f'{escape(text)}<BR ALIGN="LEFT"/>' for text in texts)
 
 
 def actions_dot(program: Program, enables: Mapping[tuple[int, int], int]) -> str:
@@ -79,10 +81,7 @@ def trace_dot(program: Program, trace: Trace) -> str:
             label = f"{number}: {escape(str(step))}<BR/>forever"
             lines.append(f"  s{number - 1} -> s{trace.loop} [label=<{label}>, {look}];")
             break
-        changed = changes(program, before, step.state)
-        text = "".join(
-            f'{escape(c.path)}: {escape(c.before)} → {escape(c.after)}<BR ALIGN="LEFT"/>' for c in changed
-        )
+        text = _lines(change.text("→") for change in changes(program, before, step.state))
         lines.append(f"  s{number} [label=<{text or 'nothing changes'}>];")
         lines.append(f"  s{number - 1} -> s{number} [label=<{number}: {escape(str(step))}>];")
     if trace.loop == len(trace.steps):

@@ -11,25 +11,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import assert_never
 
-from specchk.report.draw.layout import (
-    BOX,
-    CELL,
-    INNER,
-    LINE,
-    MARK,
-    PAD,
-    TITLE,
-    Cells,
-    Marks,
-    Placed,
-    PlacedMark,
-    PlacedPicture,
-    Strip,
-    Text,
-    Titled,
-    cell_text,
-    layout,
-)  # fmt: skip
+from specchk.report.draw import layout
 from specchk.report.draw.picture import LogCell, Picture
 
 # Okabe and Ito's palette, lightened: told apart with colour-blind eyes too; an epoch is also written out
@@ -42,7 +24,7 @@ LOST = "#a02020"
 
 def dot(picture: Picture) -> str:
     """The picture as a DOT graph with positions."""
-    placed = layout(picture)
+    placed = layout.layout(picture)
     lines = [*_head(placed), *(_title(title) for title in placed.titles)]
     differing = {row.number for row in picture.rows if row.differs}
     # `column % len`: the shared column is -1, and a minus sign ends a name of DOT.
@@ -64,11 +46,11 @@ def dot(picture: Picture) -> str:
     return "\n".join([*lines, *_ending(placed), "}"]) + "\n"
 
 
-def _name(row: int, column: int, placed: PlacedPicture) -> str:
+def _name(row: int, column: int, placed: layout.PlacedPicture) -> str:
     return f"s{row}l{column % len(placed.x_of)}"
 
 
-def _head(placed: PlacedPicture) -> Iterator[str]:
+def _head(placed: layout.PlacedPicture) -> Iterator[str]:
     picture = placed.picture
     yield "digraph trace {"
     # Edges first, so that boxes cover their ends: an arrow is aimed at the centre of a box.
@@ -80,15 +62,15 @@ def _head(placed: PlacedPicture) -> Iterator[str]:
     yield f'  title [label=<{_outer(f"<TR>{title}</TR>")}>, fontsize=13, pos="{wide // 2},0!"];'
     for column, x in placed.x_of.items():
         name = picture.name(column)
-        table = _centred(name, f"<B>{escape(name)}</B>", BOX, 18, 7.8)
+        table = _centred(name, f"<B>{escape(name)}</B>", layout.BOX, 18, 7.8)
         yield f'  head{column % len(placed.x_of)} [label=<{table}>, fontsize=13, pos="{x},-30!"];'
 
 
-def _title(title: Titled) -> str:
+def _title(title: layout.Titled) -> str:
     lines = [f"<B>{_spaced(line)}</B>" for line in title.lines]
     looks = [f'<FONT COLOR="{LOST}">{line}</FONT>' if title.differs else line for line in lines]
-    rows = "".join(f"<TR>{_fixed(look, TITLE, LINE, _LEFT)}</TR>" for look in looks)
-    return f'  step{title.row} [label=<{_outer(rows)}>, pos="{TITLE // 2},{-title.y}!"];'
+    rows = "".join(f"<TR>{_fixed(look, layout.TITLE, layout.LINE, _LEFT)}</TR>" for look in looks)
+    return f'  step{title.row} [label=<{_outer(rows)}>, pos="{layout.TITLE // 2},{-title.y}!"];'
 
 
 _LEFT = 'ALIGN="LEFT"'
@@ -110,51 +92,52 @@ def _outer(rows: str, more: str = 'BORDER="0"') -> str:
     return f'<TABLE {more} CELLBORDER="0" CELLSPACING="0" CELLPADDING="0">{rows}</TABLE>'
 
 
-def _table(box: Placed, frame: str) -> str:
-    half = PAD // 2
-    gap = f"<TR>{_fixed('', PAD, half, '')}{_fixed('', INNER, half, '')}{_fixed('', PAD, half, '')}</TR>"
+def _table(box: layout.Placed, frame: str) -> str:
+    gap = _padded("", layout.PAD // 2, "")
     rows = "".join(_strip(strip) for strip in box.strips)
     return _outer(gap + rows + gap, f'BORDER="1" COLOR="{frame}" BGCOLOR="white" STYLE="rounded"')
 
 
-def _strip(strip: Strip) -> str:
+def _strip(strip: layout.Strip) -> str:
     match strip:
-        case Cells():
+        case layout.Cells():
             inside = _cells(strip)
-        case Marks():
+        case layout.Marks():
             inside = _marks(strip)
-        case Text():
+        case layout.Text():
             text = _spaced(strip.text)
             is_plain = not (strip.changed or strip.differs)
             inside = text if is_plain else f'<FONT COLOR="{_color(strip)}"><B>{text}</B></FONT>'
         case _:
             assert_never(strip)
-    sides = _fixed("", PAD, strip.height, "")
-    return f"<TR>{sides}{_fixed(inside, INNER, strip.height, _LEFT)}{sides}</TR>"
+    return _padded(inside, strip.height, _LEFT)
 
 
-def _color(part: Text | PlacedMark) -> str:
+def _padded(inside: str, height: int, more: str) -> str:
+    """A row of a box."""
+    side = _fixed("", layout.PAD, height, "")
+    return f"<TR>{side}{_fixed(inside, layout.INNER, height, more)}{side}</TR>"
+
+
+def _color(part: layout.Text | layout.PlacedMark) -> str:
     return LOST if part.differs else CHANGED if part.changed else INK
 
 
-def _cells(strip: Cells) -> str:
-    rest = INNER - strip.width * len(strip.cells)
+def _cells(strip: layout.Cells) -> str:
+    rest = layout.INNER - strip.width * len(strip.cells)
     cells = "".join(_cell(cell, strip.width) for cell in strip.cells)
-    return _outer(f"<TR>{cells}{_fixed('', rest, CELL, '') if rest else ''}</TR>")
+    return _outer(f"<TR>{cells}{_fixed('', rest, layout.CELL, '') if rest else ''}</TR>")
 
 
 def _cell(cell: LogCell, width: int) -> str:
-    text, color = cell_text(cell), COLORS[cell.cell.color % len(COLORS)]
+    text, fill, frame, border = layout.cell_text(cell), COLORS[cell.cell.color % len(COLORS)], FAINT, 1
+    label = escape(text)
     if cell.lost:
-        look = f'BORDER="1" BGCOLOR="#eeeeee" COLOR="{LOST}"'
-        inside = _centred(text, f'<FONT COLOR="{LOST}"><S>{escape(text)}</S></FONT>', width - 2, CELL - 2)
+        fill, frame, label = "#eeeeee", LOST, f'<FONT COLOR="{LOST}"><S>{label}</S></FONT>'
     elif cell.fresh or cell.differs:
-        look = f'BORDER="2" BGCOLOR="{color}" COLOR="{LOST if cell.differs else CHANGED}"'
-        inside = _centred(text, f"<B>{escape(text)}</B>", width - 4, CELL - 4)
-    else:
-        look = f'BORDER="1" BGCOLOR="{color}" COLOR="{FAINT}"'
-        inside = _centred(text, escape(text), width - 2, CELL - 2)
-    return _fixed(inside, width, CELL, look)
+        frame, border, label = LOST if cell.differs else CHANGED, 2, f"<B>{label}</B>"
+    inside = _centred(text, label, width - 2 * border, layout.CELL - 2 * border)
+    return _fixed(inside, width, layout.CELL, f'BORDER="{border}" BGCOLOR="{fill}" COLOR="{frame}"')
 
 
 def _centred(text: str, label: str, width: int, height: int, char: float = 6.0) -> str:
@@ -165,29 +148,28 @@ def _centred(text: str, label: str, width: int, height: int, char: float = 6.0) 
     return _outer(f"<TR>{space}{_fixed(label, width - left, height, _LEFT)}</TR>")
 
 
-def _marks(strip: Marks) -> str:
+def _marks(strip: layout.Marks) -> str:
     parts, x = [], 0
     for mark in strip.marks:
         if mark.x > x:
-            parts.append(_fixed("", mark.x - x, MARK, ""))
+            parts.append(_fixed("", mark.x - x, layout.MARK, ""))
         text = f"<B>{escape(mark.text)}</B>" if mark.changed or mark.differs else escape(mark.text)
         look = f'<FONT POINT-SIZE="8" COLOR="{_color(mark)}">{text}</FONT>'
-        parts.append(_fixed(look, mark.width, MARK, _LEFT))
+        parts.append(_fixed(look, mark.width, layout.MARK, _LEFT))
         x = mark.x + mark.width
-    if x < INNER:
-        parts.append(_fixed("", INNER - x, MARK, ""))
+    if x < layout.INNER:
+        parts.append(_fixed("", layout.INNER - x, layout.MARK, ""))
     return _outer(f"<TR>{''.join(parts)}</TR>")
 
 
-def _ending(placed: PlacedPicture) -> Iterator[str]:
+def _ending(placed: layout.PlacedPicture) -> Iterator[str]:
     if not placed.ending:
         return
-    wide = max(placed.width - TITLE, 560)
-    lines = "".join(
-        f"<TR>{_fixed('', PAD, LINE, '')}"
-        f'{_fixed(f"""<FONT COLOR="{LOST}">{_spaced(line)}</FONT>""", wide - 2 * PAD, LINE, _LEFT)}</TR>'
-        for line in placed.ending
-    )
-    gap = f"<TR>{_fixed('', PAD, PAD, '')}</TR>"
+    wide = max(placed.width - layout.TITLE, 560)
+    inner = wide - 2 * layout.PAD
+    looks = [f'<FONT COLOR="{LOST}">{_spaced(line)}</FONT>' for line in placed.ending]
+    side = _fixed("", layout.PAD, layout.LINE, "")
+    lines = "".join(f"<TR>{side}{_fixed(look, inner, layout.LINE, _LEFT)}</TR>" for look in looks)
+    gap = f"<TR>{_fixed('', layout.PAD, layout.PAD, '')}</TR>"
     table = _outer(gap + lines + gap, f'BORDER="2" COLOR="{LOST}" BGCOLOR="#fff4f2"')
-    yield f'  ending [label=<{table}>, pos="{TITLE + wide // 2},{-placed.ending_y}!"];'
+    yield f'  ending [label=<{table}>, pos="{layout.TITLE + wide // 2},{-placed.ending_y}!"];'

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.explore.view import ABSENT, Cell, Viewer
 from specchk.ir.types import Map
@@ -119,34 +120,28 @@ def _first(viewer: Viewer, state: State) -> Row:
     boxes = {}
     for lane in range(len(viewer.lanes)):
         box = _box(viewer, None, state, lane, ())
-        boxes[lane] = Box(box.log, box.marks, (*_initial_lines(viewer, state, lane), *box.lines))
-    lines = tuple(Line(f"{name} = {value}") for name, value in _shared(viewer, state))
+        boxes[lane] = Box(box.log, box.marks, (*_values(viewer, state, lane), *box.lines))
+    lines = tuple(_values(viewer, state, SHARED))
     if lines:
         boxes[SHARED] = Box(None, (), lines)
     return Row(0, "initial state", boxes, None)
 
 
-def _initial_lines(viewer: Viewer, state: State, lane: int) -> Iterable[Line]:
-    for slot, variable in enumerate(viewer.program.variables):
-        kind, value = variable.type, state[slot]
-        if viewer.is_lane_variable(slot) and variable.name not in viewer.hidden:
-            assert isinstance(kind, Map)
-            assert isinstance(value, tuple)
-            yield Line(f"{variable.name} = {show(value[lane], kind.value)}")
-
-
-def _shared(viewer: Viewer, state: State) -> Iterable[tuple[str, str]]:
+def _values(viewer: Viewer, state: State, column: int) -> Iterable[Line]:
+    """The values of the variables that belong to a column."""
     for slot, (variable, value) in enumerate(zip(viewer.program.variables, state, strict=True)):
-        if not viewer.is_lane_variable(slot) and variable.name not in viewer.hidden:
-            yield variable.name, show(value, variable.type)
+        if variable.name in viewer.hidden or viewer.is_lane_variable(slot) is (column == SHARED):
+            continue
+        kind = variable.type
+        if isinstance(kind, Map) and isinstance(value, tuple) and column != SHARED:
+            kind, value = kind.value, value[column]
+        yield Line(f"{variable.name} = {show(value, kind)}")
 
 
 def _row(viewer: Viewer, number: int, before: State, step: Step) -> Row:
-    slots = {variable.name: slot for slot, variable in enumerate(viewer.program.variables)}
-    by_lane: dict[int, list[VariableChange]] = {}
-    for change in changes(viewer.program, before, step.state):
-        if change.variable not in viewer.hidden:
-            by_lane.setdefault(lane_of(viewer, slots[change.variable], change), []).append(change)
+    news = [change for change in changes(viewer.program, before, step.state)
+            if change.variable not in viewer.hidden]  # fmt: skip
+    by_lane = by_column(viewer, news)
     arrow = viewer.arrow(before, step)
     boxes = {}
     for lane in range(len(viewer.lanes)):
@@ -164,17 +159,31 @@ def _has_news(box: Box) -> bool:
     return cells or any(mark.changed for mark in box.marks) or any(line.changed for line in box.lines)
 
 
-def lane_of(viewer: Viewer, slot: int, change: VariableChange) -> int:
-    """The lane in which a change is shown."""
-    if not viewer.is_lane_variable(slot):
-        return SHARED
-    # `hw[r1].x`: paths are made by `diff`, and the name of a sort's or enum's member has no bracket.
-    key = change.path[len(change.variable) + 1 :].split("]", 1)[0]
-    return viewer.lanes.index(key)
+def by_column(viewer: Viewer, news: Iterable[VariableChange]) -> dict[int, list[VariableChange]]:
+    """Changes by the column in which each is shown."""
+    slots = {variable.name: slot for slot, variable in enumerate(viewer.program.variables)}
+    columns: dict[int, list[VariableChange]] = {}
+    for change in news:
+        column = SHARED
+        if viewer.is_lane_variable(slots[change.variable]):
+            # `hw[r1].x`: paths are made by `diff`, and the name of a sort's or enum's member has no bracket.
+            column = viewer.lanes.index(change.path[len(change.variable) + 1 :].split("]", 1)[0])
+        columns.setdefault(column, []).append(change)
+    return columns
+
+
+def path_in(viewer: Viewer, column: int, change: VariableChange) -> str:
+    """The path of a change in its column: `hw[r1]` is `hw` in the lane of r1."""
+    return change.path if column == SHARED else change.path.replace(f"[{viewer.lanes[column]}]", "", 1)
+
+
+def marks_of(viewer: Viewer, state: State, lane: int) -> list[tuple[str, int]]:
+    """The names and offsets of a lane's marks, by offset."""
+    return sorted(viewer.marks(state, lane).items(), key=lambda mark: (mark[1], mark[0]))
 
 
 def _line(change: VariableChange, path: str) -> Line:
-    return Line(f"{path}: {change.before} → {change.after}", changed=True)
+    return Line(replace(change, path=path).text("→"), changed=True)
 
 
 def _box(
@@ -182,10 +191,8 @@ def _box(
 ) -> Box:
     old = before if before is not None else after
     was = viewer.marks(old, lane)
-    at = sorted(viewer.marks(after, lane).items(), key=lambda mark: (mark[1], mark[0]))
-    marks = tuple(LogMark(name, offset, was.get(name) != offset) for name, offset in at)
-    own = f"[{viewer.lanes[lane]}]"  # `hw[r1]: 0 → 1` is `hw: 0 → 1` in the lane of r1
-    lines = [_line(change, change.path.replace(own, "", 1)) for change in changed]
+    marks = tuple(LogMark(*mark, was.get(mark[0]) != mark[1]) for mark in marks_of(viewer, after, lane))
+    lines = [_line(change, path_in(viewer, lane, change)) for change in changed]
     lines += _labels(viewer.labels(old, lane), viewer.labels(after, lane))
     return Box(_log(viewer.log(old, lane), viewer.log(after, lane)), marks, tuple(lines))
 

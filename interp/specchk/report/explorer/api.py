@@ -61,8 +61,7 @@ def position(walker: Walker, at: Position) -> dict[str, Any]:
 
 
 def _step(program: Program, before: State, step: Step) -> dict[str, Any]:
-    changed = [f"{c.path}: {c.before} → {c.after}" for c in changes(program, before, step.state)]
-    return {"label": str(step), "changes": changed}
+    return {"label": str(step), "changes": [c.text("→") for c in changes(program, before, step.state)]}
 
 
 def _undefined(fault: Violation | None) -> str | None:

@@ -82,7 +82,7 @@ def steps(program: Program, trace: Trace, left_out: Collection[str]) -> Iterator
     for number, (title, state) in enumerate(zip(titles, states, strict=True)):
         changed: dict[str, list[str]] = {}
         for change in changes(program, states[number - 1], state) if number else ():
-            changed.setdefault(change.variable, []).append(f"{change.path}: {change.before} → {change.after}")
+            changed.setdefault(change.variable, []).append(change.text("→"))
         rows = "".join(
             _variable(name, value, changed.get(name))
             for name, value in parts(program, state)
