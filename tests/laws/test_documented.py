@@ -19,7 +19,7 @@ from specchk.report.json import run_json
 from specchk.search.reference import search
 
 DOCS = ROOT / "docs"
-PROGRAMS = [("specchk", name, SPECCHK[name][0]) for name in SPECCHK]
+PROGRAMS = [("specchk", name, f"specchk.cli.{SPECCHK[name][0]}") for name in SPECCHK]
 PROGRAMS += [("replog", name, REPLOG[name][0]) for name in REPLOG]
 
 

@@ -206,6 +206,11 @@ def stdin_text() -> str:
     return str(kept[STDIN])
 
 
+def ended(verdict: str, reason: str, code: Exit) -> dict[str, Any]:
+    """The JSON of a command that ended without a report."""
+    return {"schema": "specchk.ended/1", "verdict": verdict, "reason": reason, "exit_code": int(code)}
+
+
 def print_json(report: Any) -> None:
     """Print one JSON object on standard output."""
     echo(indented_json(report))

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, TypeVar
 import click
 from msgspec import Struct
 
-from specchk.cli.common import leave, parse_settings, print_json
+from specchk.cli.common import ended, leave, parse_settings, print_json
 from specchk.cli.engines import loaded
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
@@ -113,12 +113,10 @@ def crew_on(
     except (Unavailable, Unusable) as reason:
         raise click.UsageError(str(reason)) from None
     except (jobs.Failed, LostWork) as reason:
-        echo(f"Error: Spark failed: {reason}", err=True)
+        why = f"Spark failed: {reason}"
+        echo(f"Error: {why}", err=True)
         if as_json:
-            print_json({
-                "schema": "specchk.ended/1", "verdict": "inconclusive",
-                "reason": f"Spark failed: {reason}", "exit_code": int(Exit.INCONCLUSIVE),
-            })  # fmt: skip
+            print_json(ended("inconclusive", why, Exit.INCONCLUSIVE))
         sys.exit(Exit.INCONCLUSIVE)
 
 
@@ -145,10 +143,7 @@ def of_ended(code: int) -> tuple[Exit, dict[str, Any]]:
     reason = f"the implementation ended the process that ran it: {_described(code)}"
     if is_killed:
         reason = "a process that ran the implementation was killed, by a person or because memory ran out"
-    verdict = "inconclusive" if is_killed else "diverges"
-    return exit_code, {
-        "schema": "specchk.ended/1", "verdict": verdict, "reason": reason, "exit_code": int(exit_code),
-    }  # fmt: skip
+    return exit_code, ended("inconclusive" if is_killed else "diverges", reason, exit_code)
 
 
 def _described(code: int) -> str:

@@ -20,15 +20,15 @@ from click.core import ParameterSource
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specchk.cli.common import Seconds, rejections
+from specchk.cli.common import Seconds, reject, rejections
 from specchk.cli.groups import option
 from specchk.cli.output import echo, is_terminal
 from specchk.explore.small import small_search
 from specchk.ir.program import Program
-from specchk.lang.text.diagnostics import Diagnostic, SpecError
+from specchk.lang.text.diagnostics import Diagnostic
 from specchk.meaning.properties import Functions
 from specchk.report.progress import TerminalProgress
-from specchk.search.engine import OnProgress, Options, Unavailable, Unsupported, Unusable
+from specchk.search.engine import Options, Unavailable, Unsupported, Unusable
 from specchk.search.engines import ENGINES, NAMES, engine_named
 from specchk.search.reference import search
 from specchk.search.refined import claim
@@ -132,7 +132,33 @@ def explore(program: Program, options: Options, *, engine: EngineSettings, quiet
     `quiet` where the output is JSON: then there is none, and a rejection is JSON, too.
     """
     with shown_progress(quiet=quiet) as progress:
-        return _explored(program, options, engine, progress, as_json=quiet)
+        entry = engine_named(engine.name)
+        if not entry.is_temporal:
+            refuse_temporal(program, f"the {entry.name} engine", as_json=quiet)
+        # Options of the engine are about states that it keeps, or code that it runs.
+        if engine.is_default and not engine.settings:
+            options = replace(options, functions=Functions.of(program))
+            small = small_search(program, options)
+            if small is not None:
+                return small
+        missing = f"the engine `{entry.name}` is not installed: pip install 'specchk[{entry.extra}]'"
+        module = loaded(entry.module, missing if entry.extra else None)
+        common = {name: getattr(options, name) for name in Options.__struct_fields__}
+        common |= engine.settings
+        try:
+            with rejections(as_json=quiet):
+                outcome: Outcome = module.search(program, getattr(module, entry.options)(**common), progress)
+        except Unavailable as reason:
+            raise click.UsageError(str(reason)) from None
+        except Unusable as reason:
+            raise click.UsageError(f"--{entry.kept}: {reason}") from None
+        except Unsupported as reason:
+            note = f"the {entry.name} engine cannot run this model ({reason}); "
+            note += "the reference engine was used instead"
+            # Of the engine's settings only those of the reference engine: an export, which has no engine.
+            options = replace(options, on_end=engine.settings.get("on_end"))
+            return instead(note, lambda: search(program, options, progress))
+        return outcome
 
 
 @contextmanager
@@ -144,39 +170,6 @@ def shown_progress(*, quiet: bool) -> Iterator[TerminalProgress | None]:
     finally:
         if progress is not None:
             progress.clear()
-
-
-def _explored(
-    program: Program, options: Options, engine: EngineSettings, progress: OnProgress | None, *, as_json: bool
-) -> Outcome:
-    entry = engine_named(engine.name)
-    if not entry.is_temporal:
-        refuse_temporal(program, f"the {entry.name} engine", as_json=as_json)
-    # Options of the engine are about states that it keeps, or code that it runs.
-    if engine.is_default and not engine.settings:
-        options = replace(options, functions=Functions.of(program))
-        small = small_search(program, options)
-        if small is not None:
-            return small
-    missing = f"the engine `{entry.name}` is not installed: pip install 'specchk[{entry.extra}]'"
-    module = loaded(entry.module, missing if entry.extra else None)
-    common = {name: getattr(options, name) for name in Options.__struct_fields__}
-    common |= engine.settings
-    try:
-        with rejections(as_json=as_json):
-            outcome: Outcome = module.search(program, getattr(module, entry.options)(**common), progress)
-    except Unavailable as reason:
-        raise click.UsageError(str(reason)) from None
-    except Unusable as reason:
-        raise click.UsageError(f"--{entry.kept}: {reason}") from None
-    except Unsupported as reason:
-        note = (
-            f"the {entry.name} engine cannot run this model ({reason}); the reference engine was used instead"
-        )
-        # Of the engine's settings only those of the reference engine: an export, which has no engine.
-        options = replace(options, on_end=engine.settings.get("on_end"))
-        return instead(note, lambda: search(program, options, progress))
-    return outcome
 
 
 def instead(note: str, run: Callable[[], Outcome]) -> Outcome:
@@ -195,6 +188,5 @@ def refuse_temporal(program: Program, where: str, *, as_json: bool) -> None:
         )
         for prop in program.temporal
     ]
-    with rejections(as_json=as_json):
-        if diagnostics:
-            raise SpecError(diagnostics)
+    if diagnostics:
+        reject(diagnostics, as_json=as_json)

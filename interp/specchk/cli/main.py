@@ -17,35 +17,26 @@ import click
 from specchk.cli import output, starting
 from specchk.cli.ends import exit_code
 
-# command -> (module, its line in --help)
+# command -> (module in this room, its line in --help)
 COMMANDS = MappingProxyType(
     {
-        "run": ("specchk.cli.commands.run", "Check one model of a spec."),
-        "test": ("specchk.cli.commands.test", "Check all models and scenarios against their expectations."),
-        "check": ("specchk.cli.commands.check", "Report errors without exploring states."),
-        "draw": ("specchk.cli.commands.draw", "Draw a counterexample, with a lane for each replica."),
-        "explore": ("specchk.cli.commands.explore", "Step through the states in a browser."),
-        "simulate": ("specchk.cli.commands.simulate", "Check random walks, repeatable from a seed."),
-        "conditions": (
-            "specchk.cli.commands.conditions",
-            "List the conditions of a spec that never decide.",
-        ),
-        "conform": ("specchk.cli.commands.conform", "Check an implementation against its spec."),
-        "validate": (
-            "specchk.cli.commands.validate",
-            "Check recordings of an implementation against its spec.",
-        ),
-        "behaviour": (
-            "specchk.cli.accepted.behaviour",
-            "Compare an implementation's behaviour with what was accepted.",
-        ),
-        "mutate": ("specchk.cli.commands.mutate", "Run the gate against mutants."),
-        "recheck": ("specchk.cli.commands.recheck", "Check the certificate of a verdict."),
-        "sql": ("specchk.cli.sql", "Query the state space that a run exported."),
-        "show": ("specchk.cli.commands.show", "Show the bit layout of a model's states."),
-        "repl": ("specchk.cli.commands.repl", "Evaluate expressions and take steps by hand."),
-        "fmt": ("specchk.cli.commands.fmt", "Format spec files."),
-        "explain": ("specchk.cli.commands.explain", "Explain a diagnostic code."),
+        "run": ("commands.run", "Check one model of a spec."),
+        "test": ("commands.test", "Check all models and scenarios against their expectations."),
+        "check": ("commands.check", "Report errors without exploring states."),
+        "draw": ("commands.draw", "Draw a counterexample, with a lane for each replica."),
+        "explore": ("commands.explore", "Step through the states in a browser."),
+        "simulate": ("commands.simulate", "Check random walks, repeatable from a seed."),
+        "conditions": ("commands.conditions", "List the conditions of a spec that never decide."),
+        "conform": ("commands.conform", "Check an implementation against its spec."),
+        "validate": ("commands.validate", "Check recordings of an implementation against its spec."),
+        "behaviour": ("accepted.behaviour", "Compare an implementation's behaviour with what was accepted."),
+        "mutate": ("commands.mutate", "Run the gate against mutants."),
+        "recheck": ("commands.recheck", "Check the certificate of a verdict."),
+        "sql": ("sql", "Query the state space that a run exported."),
+        "show": ("commands.show", "Show the bit layout of a model's states."),
+        "repl": ("commands.repl", "Evaluate expressions and take steps by hand."),
+        "fmt": ("commands.fmt", "Format spec files."),
+        "explain": ("commands.explain", "Explain a diagnostic code."),
     }
 )
 # Definitions are put into each other, so trees are deeper than one declaration may be (`build.MAX_DEPTH`),
@@ -69,7 +60,7 @@ class Commands(click.Group):
         """The command, imported on demand."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        command: click.Command = import_module(f"specchk.cli.{COMMANDS[cmd_name][0]}").command
         starting.command()
         return command
 

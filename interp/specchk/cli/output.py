@@ -31,7 +31,12 @@ def survived() -> Iterator[None]:
     try:
         yield
     finally:
-        _flush()
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            try:
+                # Where Python's own flush fails at its end, the exit code becomes 120.
+                stream.flush()
+            except OSError:
+                _silence(stream)
         sys.stdout, sys.stderr = streams
 
 
@@ -80,17 +85,6 @@ def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
 def has_written() -> bool:
     """Whether a part of the output, perhaps all of it, was written to standard output."""
     return isinstance(sys.stdout, _Survivor) and sys.stdout.has_written
-
-
-def _flush() -> None:
-    """Flush both streams, so that the interpreter has no output left to write at exit."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            # Where Python's own flush fails at its end, the exit code becomes 120.
-            if stream is not None:
-                stream.flush()
-        except OSError:
-            _silence(stream)
 
 
 def rewrite_line(text: str, *, is_last: bool) -> None:

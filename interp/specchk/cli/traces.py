@@ -30,7 +30,7 @@ from specchk.report.read import TraceFile, Unreadable, trace_file
 from specchk.search.verdict import Trace, Violation
 
 MOST = 1 << 20  # the largest number above a horizon in a trace; a picture has a cell for each record
-Drawn = tuple[Instance, Trace, Violation | None]
+Drawn = tuple[Instance, Trace, Violation | Divergence | None]
 
 
 def is_trace_file(file: str) -> bool:
@@ -38,36 +38,25 @@ def is_trace_file(file: str) -> bool:
     return file.endswith(".json")
 
 
-def json_of(file: str) -> Any:
-    """The JSON value in a file; raises a clear error if there is none."""
+def from_file(file: str, spec: str | None, model: str | None, overrides: Mapping[str, str]) -> Drawn:
+    """The trace in a file with its violation, or the divergence printed by `conform --json`.
+
+    Every step is checked; raises a clear error if it is not a behaviour.
+    """
     with _readable(file):
         # A byte order mark is no part of a text, and some editors write one.
-        return json.loads(read_given(Path(file)).decode("utf-8-sig"))
-
-
-def from_file(
-    file: str, report: Any, spec: str | None, model: str | None, overrides: Mapping[str, str]
-) -> Drawn:
-    """The trace in a file's JSON, with every step checked; raises a clear error if it is not a behaviour."""
-    with _readable(file):
+        report = json.loads(read_given(Path(file)).decode("utf-8-sig"))
+        diverges = isinstance(report, dict) and report.get("schema") == SCHEMA
+        if diverges:
+            divergence = report.get("divergence")
+            if not isinstance(divergence, dict):
+                raise Unreadable("it has no divergence: the implementation conforms")
+            report = {**report, "trace": divergence.get("trace")}
         contents = trace_file(report, spec)
         instance, trace, walker = _followed(contents, file, model, overrides)
+        if diverges:
+            return instance, trace, read(instance.program, trace, divergence)
         return instance, trace, walker.violation(trace, contents.property)
-
-
-def divergence_from_file(
-    file: str, report: Any, spec: str | None, model: str | None, overrides: Mapping[str, str]
-) -> tuple[Instance, Divergence] | None:
-    """The divergence printed by `conform --json`, with its path checked; None for another file."""
-    with _readable(file):
-        if not isinstance(report, dict) or report.get("schema") != SCHEMA:
-            return None
-        divergence = report.get("divergence")
-        if not isinstance(divergence, dict):
-            raise Unreadable("it has no divergence: the implementation conforms")
-        contents = trace_file({**report, "trace": divergence.get("trace")}, spec)
-        instance, trace, _ = _followed(contents, file, model, overrides)
-        return instance, read(instance.program, trace, divergence)
 
 
 def _followed(

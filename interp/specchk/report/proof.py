@@ -10,17 +10,8 @@ from typing import Any
 
 from specchk.ir.program import Program, allows_any_end
 from specchk.ir.types import has_horizon
+from specchk.report import text
 from specchk.report.json import model_json, trace_json, violation_json
-from specchk.report.text import (
-    blame_lines,
-    constants,
-    counted,
-    paragraphs,
-    trace_lines,
-    violation_lines,
-    what,
-    wrapped,
-)
 from specchk.search.proof import Failure, Proof, Suggestion
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Violated, name_of, violations_of
 
@@ -29,10 +20,10 @@ SCHEMA = "specchk.proof/1"
 
 def render_proof(proof: Proof, width: int) -> str:
     """The whole report of `--prove`."""
-    lines = [_headline(proof), *paragraphs(_details(proof), width, 2)]
+    lines = [_headline(proof), *text.paragraphs(_details(proof), width, 2)]
     # A state that was reached comes first: it is an error of the spec, not of the proof.
     for violation in violations_of(proof.verdict):
-        lines += ["", *violation_lines(proof.program, violation, width)]
+        lines += ["", *text.violation_lines(proof.program, violation, width)]
     if proof.suggestion is not None:
         lines += ["", *_suggestion_lines(proof.suggestion, width)]
     for failure in proof.failures:
@@ -58,7 +49,7 @@ def _headline(proof: Proof) -> str:
         case Inconclusive():
             return f"inconclusive: {proof.verdict.reason}: {name}"
         case Violated():
-            return f"violated: {what(proof.verdict.violations[0])}: {name}"
+            return f"violated: {text.what(proof.verdict.violations[0])}: {name}"
     raise AssertionError(proof.verdict)
 
 
@@ -80,13 +71,13 @@ def _details(proof: Proof) -> list[str]:
         ("omitted by the model", list(program.left_out)),
     ]
     seconds = f"{effort.seconds:.2f} s ({effort.seconds_solver:.2f} s in Z3)"
-    settled = f"{counted(effort.settled, 'obligation')} settled without a query"
+    settled = f"{text.counted(effort.settled, 'obligation')} settled without a query"
     many = effort.instances
     actions = "1 action with its arguments" if many == 1 else f"{many} actions with their arguments"
     return [
-        f"{counted(effort.queries, 'query')}, {settled}, {actions}{copies}, {seconds}",
+        f"{text.counted(effort.queries, 'query')}, {settled}, {actions}{copies}, {seconds}",
         "engine symbolic, induction",
-        f"constants: {constants(program) or '(none)'}",
+        f"constants: {text.constants(program) or '(none)'}",
         *[f"{kind}: {', '.join(names)}" for kind, names in asked if names],
     ]
 
@@ -102,9 +93,9 @@ def _suggestion_lines(suggestion: Suggestion, width: int) -> list[str]:
     counts = f"{suggestion.tried} candidates, {suggestion.held} hold in {suggestion.states} enumerated states"
     counts += f", {suggestion.inductive} of these are inductive"
     if not suggestion.lemmas:
-        return wrapped(f"no suggestion: of {counts}, and none helps", width, 0)
-    head = wrapped(f"suggested: of {counts}, and the proof uses {len(suggestion.lemmas)}", width, 0)
-    return [*head, *[f"  invariant {prop.name}: {text}" for prop, text in suggestion.lemmas]]
+        return text.wrapped(f"no suggestion: of {counts}, and none helps", width, 0)
+    head = text.wrapped(f"suggested: of {counts}, and the proof uses {len(suggestion.lemmas)}", width, 0)
+    return [*head, *[f"  invariant {prop.name}: {lemma}" for prop, lemma in suggestion.lemmas]]
 
 
 def goals(proof: Proof) -> list[str]:
@@ -125,9 +116,9 @@ def _failure_lines(proof: Proof, failure: Failure, width: int) -> list[str]:
     }.get(failure.reached, "")
     states = "a state that satisfies" if len(failure.trace.steps) <= 1 else "states that satisfy"
     lines = [f"{claim}: {states} all invariants, and a step; {reach}:"]
-    shown = trace_lines(proof.program, failure.trace, width)
+    shown = text.trace_lines(proof.program, failure.trace, width)
     lines += ["  0  satisfies all invariants", *shown[1:]]
-    return lines + (blame_lines(failure.blame, width) if failure.blame is not None else [])
+    return lines + (text.blame_lines(failure.blame, width) if failure.blame is not None else [])
 
 
 def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
@@ -175,7 +166,7 @@ def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
 
 def _suggestion_json(suggestion: Suggestion) -> dict[str, Any]:
     return {
-        "invariants": [{"name": prop.name, "text": text} for prop, text in suggestion.lemmas],
+        "invariants": [{"name": prop.name, "text": lemma} for prop, lemma in suggestion.lemmas],
         "candidates": suggestion.tried,
         "hold": suggestion.held,
         "states": suggestion.states,

@@ -15,9 +15,10 @@ from specchk.cli.groups import takes
 from specchk.cli.options.forms import counterexample, expressions
 from specchk.cli.output import echo
 from specchk.cli.pictures import drawing, write_dot, write_picture
-from specchk.cli.traces import divergence_from_file, from_file, from_scenario, is_trace_file, json_of
+from specchk.cli.traces import from_file, from_scenario, is_trace_file
 from specchk.compile.instantiate import Instance
 from specchk.conform.replay.divergence import drawn
+from specchk.conform.replay.place import Divergence
 from specchk.explore.shown import extend
 from specchk.lang.text.source import Span
 from specchk.meaning.properties import NoAnswer
@@ -71,33 +72,30 @@ def command(
     `specchk run` where a violation has no trace, or there is no verdict.
     """
     title = ""
-    file, model, table = choice.file, choice.model, choice.table
-    if kind in GRAPHS and (show or witness or scenario or is_trace_file(file)):
+    file, is_trace = choice.file, is_trace_file(choice.file)
+    if kind in GRAPHS and (show or witness or scenario or is_trace):
         raise click.UsageError(f"--kind {kind} draws a model and not a trace, without {_OF_TRACES}")
-    if spec is not None and not is_trace_file(file):
+    if spec is not None and not is_trace:
         raise click.UsageError("--spec names the spec of a trace; this FILE is a spec itself")
-    report = json_of(file) if is_trace_file(file) else None
-    if (
-        is_trace_file(file)
-        and (diverged := divergence_from_file(file, report, spec, model, table)) is not None
-    ):
-        if show:
-            raise click.UsageError("--show is for traces of a spec: this one is of an implementation, too")
-        _draw_lanes(drawn(*diverged), output)
-        return
-    if is_trace_file(file):
-        instance, trace, violation = from_file(file, report, spec, model, table)
-        shown = expressions(instance, show, as_json=False)
+    trace: Trace | None = None
+    violation: Violation | Divergence | None = None
+    if is_trace:
+        instance, trace, violation = from_file(file, spec, choice.model, choice.table)
     elif scenario is not None:
         instance, trace, violation = from_scenario(file, scenario)
-        shown = expressions(instance, show, as_json=False)
         title = f"scenario {scenario}"
     else:
         instance = choice.instance(as_json=False)
-        if kind in GRAPHS:
-            _draw_graph(instance, kind, output)
-            return
-        shown = expressions(instance, show, as_json=False)  # before the search: a mistake is reported at once
+    if isinstance(violation, Divergence):
+        if show:
+            raise click.UsageError("--show is for traces of a spec: this one is of an implementation, too")
+        _draw_lanes(drawn(instance, violation), output)
+        return
+    if kind in GRAPHS:
+        _draw_graph(instance, kind, output)
+        return
+    shown = expressions(instance, show, as_json=False)  # before the search: a mistake is reported at once
+    if trace is None:
         options = Options(limits.budget)
         outcome = explore(instance.program, options, engine=engine.chosen(), quiet=False)
         if witness is None:

@@ -14,10 +14,9 @@ from specchk.cli.common import Limits, ModelChoice, rejections
 from specchk.cli.engines import EngineChoice, Keeping, explore
 from specchk.cli.groups import GroupedCommand, option, takes
 from specchk.cli.options.certificate import Certifying
-from specchk.cli.options.clear import Clearer
 from specchk.cli.options.export import ExportChoice
 from specchk.cli.options.forecast import Asking
-from specchk.cli.options.forms import Outputs, finish
+from specchk.cli.options.forms import Clearer, Outputs, finish
 from specchk.cli.options.prove import Proving, run_symbolic
 from specchk.cli.options.spark import ClusterSearch
 from specchk.search.engine import Options

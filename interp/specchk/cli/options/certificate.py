@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -48,21 +48,19 @@ class Certifying:
         """The engine, which adds its zones to `parts` if a certificate is to be written."""
         return engine if self.certificate is None else engine.set(on_fixpoint=parts.extend)
 
-    @contextmanager
     def of_search(
         self, choice: ModelChoice, instance: Instance, outcome: Outcome, parts: Sequence[Any]
-    ) -> Iterator[Outcome]:
+    ) -> AbstractContextManager[Outcome]:
         """A context with the outcome and its certificate; a failure to write it is raised at its end."""
-        with self._written(outcome, choice, instance, parts=tuple(parts)) as certified:
-            yield certified
+        return self._written(outcome, choice, instance, parts=tuple(parts))
 
-    @contextmanager
-    def of_proof(self, choice: ModelChoice, instance: Instance, proof: Proof) -> Iterator[Proof]:
+    def of_proof(
+        self, choice: ModelChoice, instance: Instance, proof: Proof
+    ) -> AbstractContextManager[Proof]:  # fmt: skip
         """As `of_search`, for a proof."""
         suggested = proof.suggestion.lemmas if proof.suggestion is not None else ()
         lemmas = {prop.name: text for prop, text in suggested}
-        with self._written(proof, choice, instance, invariants=proof.proved, lemmas=lemmas) as certified:
-            yield certified
+        return self._written(proof, choice, instance, invariants=proof.proved, lemmas=lemmas)
 
     @contextmanager
     def _written(self, result: R, choice: ModelChoice, instance: Instance, **content: Any) -> Iterator[R]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import click
 
-from specchk.cli.common import ModelChoice, load, print_json
+from specchk.cli.common import ModelChoice, ended, load, print_json
 from specchk.cli.engines import SPARK, loaded
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
@@ -44,15 +44,10 @@ class Asking:
             return None
         forecast, reason = _made(choice, options)
         if forecast is None:
-            echo(f"no forecast: {reason}", err=True)
+            why = f"no forecast: {reason}"
+            echo(why, err=True)
             if self.only and as_json:
-                code = int(Exit.INCONCLUSIVE)
-                about = {
-                    "schema": "specchk.ended/1",
-                    "verdict": "inconclusive",
-                    "reason": f"no forecast: {reason}",
-                }
-                print_json({**about, "exit_code": code})
+                print_json(ended("inconclusive", why, Exit.INCONCLUSIVE))
         elif self.only and as_json:
             print_json(asked_json(instance.program, forecast))
         else:

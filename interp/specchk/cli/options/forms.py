@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import click
 
@@ -50,6 +51,30 @@ class Outputs:
     def shown(self, instance: Instance) -> tuple[FurtherExpression, ...]:
         """The expressions to show; exits if one is rejected."""
         return expressions(instance, self.show, as_json=self.as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class Clearer:
+    """The choice of counterexamples among the shortest."""
+
+    heading: ClassVar[str] = "Choice of counterexamples"
+    optimal: bool = option(
+        "--optimal", help="Of the shortest counterexamples, show the one that is easiest to read."
+    )
+    several: int | None = option(
+        "--all-counterexamples",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Show up to N shortest counterexamples of each property, easiest first.",
+    )
+
+    def applied(self, instance: Instance, outcome: Outcome) -> Outcome:
+        """The outcome, with the best counterexamples if they were requested."""
+        if not self.optimal and self.several is None:
+            return outcome
+        clarity = loaded("specchk.cli.clarity")
+        clearer: Outcome = clarity.clearer(instance, outcome, clarity.Clarity(self.several or 1))
+        return clearer
 
 
 def expressions(
