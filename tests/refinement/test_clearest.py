@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specchk.cli.clarity import Clarity, clearer
+from specchk.cli.clarity import clearer
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.explore.walk import Walker
 from specchk.lang.frontend import check
@@ -48,7 +48,7 @@ def lamps(folder: Path, more: str = "") -> Instance:
 def test_all_shortest_ways_to_a_wrong_step_are_compared(more: str, kind: str, tmp_path: Path) -> None:
     """Each order of the lamps; the last step leads back to an earlier state."""
     instance = lamps(tmp_path, more)
-    outcome = clearer(instance, search(instance.program), Clarity(9))
+    outcome = clearer(instance, search(instance.program), 9)
     assert isinstance(outcome.verdict, Violated)
     found = outcome.verdict.violations
     assert [violation.kind for violation in found] == [kind] * 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from specchk.compile.instantiate import Instance
@@ -10,13 +9,6 @@ from specchk.explore.optimal import MAX_STATES, optimal
 from specchk.explore.view import Viewer
 from specchk.explore.walk import Walker, with_only
 from specchk.search.verdict import Outcome, Trace, Violated, Violation, violations_of
-
-
-class Clarity(Struct, frozen=True):
-    """The number of best shortest counterexamples to find, and of states among which to compare them."""
-
-    wanted: int = 1
-    max_states: int = MAX_STATES
 
 
 def clearest(instance: Instance, witness: str, first: Trace, max_states: int) -> Trace:
@@ -28,8 +20,11 @@ def clearest(instance: Instance, witness: str, first: Trace, max_states: int) ->
     return optimal(program, never, Viewer(instance).sort, 1, max_states).traces[0]
 
 
-def clearer(instance: Instance, outcome: Outcome, clarity: Clarity) -> Outcome:
-    """The outcome with the best counterexamples instead of those found first."""
+def clearer(instance: Instance, outcome: Outcome, wanted: int = 1, max_states: int = MAX_STATES) -> Outcome:
+    """The outcome with the best counterexamples instead of those found first.
+
+    For each violation the `wanted` best, among paths through at most `max_states` states.
+    """
     # An undefined `init` has no trace, and leaves no initial state from which a walker could follow one.
     if not any(violation.trace for violation in violations_of(outcome.verdict)):
         return outcome
@@ -41,7 +36,7 @@ def clearer(instance: Instance, outcome: Outcome, clarity: Clarity) -> Outcome:
         if violation.trace is None or violation.trace.loop is not None:
             violations.append(violation)
             continue
-        best = optimal(instance.program, violation, sort, clarity.wanted, clarity.max_states)
+        best = optimal(instance.program, violation, sort, wanted, max_states)
         for trace in best.traces:
             # Checked again, since the reason names values of the trace that was found first.
             judged = walker.violation(trace, violation.name)

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import isnan
 from pathlib import Path
 from shlex import quote
 from types import MappingProxyType
@@ -51,20 +50,6 @@ class Size(click.ParamType[int]):
         return size
 
 
-class Seconds(click.FloatRange):
-    """An option type: a number of seconds above 0; `nan` would not limit anything, and is rejected."""
-
-    def __init__(self, *, or_zero: bool = False) -> None:
-        super().__init__(min=0, min_open=not or_zero)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """`2.5` to 2.5."""
-        seconds: float = super().convert(value, param, ctx)
-        if isnan(seconds):
-            self.fail(f"{value!r} is not a number of seconds", param, ctx)
-        return seconds
-
-
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
     """The program to which a command applies."""
@@ -104,12 +89,8 @@ class ModelChoice:
 class Limits:
     """The budget of a search."""
 
-    max_states: int | None = option(
-        "--max-states", type=click.IntRange(min=1), metavar="N", help="Stop after N distinct states."
-    )
-    max_seconds: float | None = option(
-        "--max-seconds", type=Seconds(), metavar="S", help="Stop after S seconds."
-    )
+    max_states: int | None = option("--max-states", help="Stop after N distinct states.")
+    max_seconds: float | None = option("--max-seconds", help="Stop after S seconds.")
     max_memory: int | None = option(
         "--max-memory", type=Size(), metavar="B", help="Stop at B bytes of memory (512M, 4G)."
     )

@@ -20,8 +20,8 @@ from click.core import ParameterSource
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specchk.cli.common import Seconds, reject, rejections
-from specchk.cli.groups import option
+from specchk.cli.common import reject, rejections
+from specchk.cli.groups import Seconds, option
 from specchk.cli.output import echo, is_terminal
 from specchk.explore.small import small_search
 from specchk.ir.program import Program
@@ -61,9 +61,8 @@ class EngineChoice:
         help="; ".join(f"{entry.name}: {entry.about}" for entry in ENGINES) + ".",
     )  # fmt: skip
     workers: int | None = option(
-        "--workers", type=click.IntRange(min=1), metavar="N",
-        help="Threads (native) or processes (symbolic); by default one per core.",
-    )  # fmt: skip
+        "--workers", help="Threads (native) or processes (symbolic); by default one per core."
+    )
     compact: bool = option(
         "--compact", help="Native: keep 64-bit hashes instead of states; the verdict is probabilistic."
     )

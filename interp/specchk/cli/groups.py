@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import Field, field, fields
 from functools import wraps
+from math import isnan
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 import click
@@ -20,7 +22,8 @@ FIRST = "Options"
 def option(*names: str, heading: str = "", **given: Any) -> Any:
     """A field that is an option of a group; `heading` overrides the group's; `given` is passed to click.
 
-    A `bool` is a flag, and a tuple has one item for each time the option is given.  Defaults are shown.
+    A `bool` is a flag, a tuple has one item for each time the option is given, an `int` is a number N from 1
+    on, and a `float` a number S of seconds.  Defaults are shown.
     """
     return field(metadata={"names": names, "heading": heading, "given": given})
 
@@ -28,6 +31,27 @@ def option(*names: str, heading: str = "", **given: Any) -> Any:
 def argument(**given: Any) -> Any:
     """A field that is a positional argument of its group; `given` is for `click.argument`."""
     return field(metadata={"names": (), "given": given})
+
+
+class Seconds(click.FloatRange):
+    """An option type: a number of seconds above 0; `nan` would not limit anything, and is rejected."""
+
+    def __init__(self, *, or_zero: bool = False) -> None:
+        super().__init__(min=0, min_open=not or_zero)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """`2.5` to 2.5."""
+        seconds: float = super().convert(value, param, ctx)
+        if isnan(seconds):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return seconds
+
+
+COUNT = click.IntRange(min=1)
+# What an option of a number accepts, and its place in `--help`, unless they are given.
+_NUMBERS = MappingProxyType(
+    {"int": {"type": COUNT, "metavar": "N"}, "float": {"type": Seconds(), "metavar": "S"}}
+)
 
 
 class GroupedOption(click.Option):
@@ -80,7 +104,8 @@ def _declared(group: type[Any], member: Field[Any]) -> Callable[[F], F]:
         return click.argument(member.name, **about["given"])
     given = {
         "is_flag": member.type == "bool", "multiple": str(member.type).startswith("tuple"),
-        "show_default": "default" in about["given"], **about["given"],
+        "show_default": "default" in about["given"],
+        **_NUMBERS.get(str(member.type).removesuffix(" | None"), {}), **about["given"],
         "heading": about["heading"] or getattr(group, "heading", FIRST),
     }  # fmt: skip
     return click.option(*about["names"], member.name, cls=GroupedOption, **given)

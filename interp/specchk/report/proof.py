@@ -65,7 +65,7 @@ def _details(proof: Proof) -> list[str]:
     copies = f" ({effort.alike} more are renamed copies)" if effort.alike else ""
     asked = [
         ("proved", proof.proved),
-        ("not proved", [name for name in goals(proof) if name not in proof.proved]),
+        ("not proved", [name for name in goals(program) if name not in proof.proved]),
         ("constraints", [prop.name for prop in program.constraints]),
         ("not checked", not_proved_by_induction(program)),
         ("omitted by the model", list(program.left_out)),
@@ -77,7 +77,7 @@ def _details(proof: Proof) -> list[str]:
     return [
         f"{text.counted(effort.queries, 'query')}, {settled}, {actions}{copies}, {seconds}",
         "engine symbolic, induction",
-        f"constants: {text.constants(program) or '(none)'}",
+        f"constants: {text.constants(program)}",
         *[f"{kind}: {', '.join(names)}" for kind, names in asked if names],
     ]
 
@@ -98,9 +98,9 @@ def _suggestion_lines(suggestion: Suggestion, width: int) -> list[str]:
     return [*head, *[f"  invariant {prop.name}: {lemma}" for prop, lemma in suggestion.lemmas]]
 
 
-def goals(proof: Proof) -> list[str]:
+def goals(program: Program) -> list[str]:
     """The properties to be proved."""
-    return [prop.name for prop in (*proof.program.invariants, *proof.program.step_invariants)]
+    return [prop.name for prop in (*program.invariants, *program.step_invariants)]
 
 
 def _failure_lines(proof: Proof, failure: Failure, width: int) -> list[str]:
@@ -138,7 +138,7 @@ def proof_json(proof: Proof, exit_code: int) -> dict[str, Any]:
         "proved": list(proof.proved),
         "not_checked": not_proved_by_induction(program),
         "left_out": list(program.left_out),
-        "not_proved": [name for name in goals(proof) if name not in proof.proved],
+        "not_proved": [name for name in goals(program) if name not in proof.proved],
         "violations": [violation_json(program, violation) for violation in violations_of(verdict)],
         "counterexamples_to_induction": [
             {

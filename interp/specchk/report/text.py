@@ -205,14 +205,15 @@ def _not_taken(outcome: Outcome) -> list[str]:
 def constants(program: Program) -> str:
     """The constants and sort sizes of the run."""
     from_sorts = [f"{sort.name} = {{{', '.join(sort.members)}}}" for sort in program.sorts]
-    return ", ".join(from_sorts + [f"{c.name} = {show(c.value, c.type)}" for c in program.constants])
+    values = [f"{const.name} = {show(const.value, const.type)}" for const in program.constants]
+    return ", ".join(from_sorts + values) or "(none)"
 
 
 def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
     """The whole report of a run; `command` repeats the run, for the last line."""
     lines = [headline(outcome)]
     lines += paragraphs(statistics(outcome), width, 2)
-    lines += paragraphs([f"constants: {constants(outcome.program) or '(none)'}", *checked(outcome)], width, 2)
+    lines += paragraphs([f"constants: {constants(outcome.program)}", *checked(outcome)], width, 2)
     for violation in violations_of(outcome.verdict):
         lines += ["", *violation_lines(outcome.program, violation, width)]
     if outcome.warnings:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from specchk.cli.clarity import Clarity, clearer, clearest
+from specchk.cli.clarity import clearer, clearest
 from specchk.cli.common import Limits, ModelChoice, width
 from specchk.cli.engines import EngineChoice, explore
 from specchk.cli.exits import of_verdict
@@ -99,7 +99,7 @@ def command(
         options = Options(limits.budget)
         outcome = explore(instance.program, options, engine=engine.chosen(), quiet=False)
         if witness is None:
-            outcome = clearer(instance, outcome, Clarity(max_states=MAX_COMPARED))
+            outcome = clearer(instance, outcome, max_states=MAX_COMPARED)
         trace, violation = _chosen(instance, outcome, witness)
         title = f"witness {witness}" if witness is not None else ""
     if shown:

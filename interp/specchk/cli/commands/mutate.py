@@ -6,6 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import count
 from pathlib import Path
 from time import perf_counter
 
@@ -13,7 +14,7 @@ import click
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from specchk.cli.common import Seconds, leave, refusals, rejections
+from specchk.cli.common import leave, refusals, rejections
 from specchk.cli.crews import ClusterChoice, crew_on
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option, takes
@@ -37,7 +38,6 @@ from specchk.conform.replay.selfcheck import Detection, NothingToSabotage, self_
 from specchk.lang.frontend import check
 
 SELF_CHECK_STATES = 200_000
-COUNT = click.IntRange(min=1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class MutateChoice:
         "--self-check", help="Only check that the harness detects its planted sabotages."
     )
     only: tuple[str, ...] = option("--only", metavar="ID", help="Run only this mutant; repeatable.")
-    sample: int | None = option("--sample", type=COUNT, metavar="N", help="Run a random sample of N mutants.")
-    seed: int = option("--seed", type=int, default=0, metavar="N", help="Seed of the sample.")
+    sample: int | None = option("--sample", help="Run a random sample of N mutants.")
+    seed: int = option("--seed", type=int, default=0, help="Seed of the sample.")
     show: str | None = option(
         "--show", metavar="ID", help="Print a mutant's description and diff without running it."
     )
@@ -72,16 +72,12 @@ class MutateChoice:
         help="Run each layer (such as recordings, walks, simulation, tests) as if it were the only one.",
     )  # fmt: skip
     max_seconds: float = option(
-        "--max-seconds", type=Seconds(), default=1800.0, metavar="S",
-        help="Stop a mutant after S seconds; it is then undecided.",
-    )  # fmt: skip
-    test_work: int | None = option(
-        "--test-work", type=COUNT, metavar="N",
-        help="Fail a test after N loops and calls; by default 20 times its usual number.",
-    )  # fmt: skip
-    workers: int | None = option(
-        "--workers", type=COUNT, metavar="N", help="Number of processes; by default one per core."
+        "--max-seconds", default=1800.0, help="Stop a mutant after S seconds; it is then undecided."
     )
+    test_work: int | None = option(
+        "--test-work", help="Fail a test after N loops and calls; by default 20 times its usual number."
+    )
+    workers: int | None = option("--workers", help="Number of processes; by default one per core.")
     no_cache: bool = option("--no-cache", help="Rerun mutants whose results are cached.")
     no_control: bool = option(
         "--no-control",
@@ -203,7 +199,8 @@ def _score(choice: MutateChoice, bench: Bench, every: Sequence[Mutant], by: By |
     # Where the unchanged implementation fails, a mutant that fails shows nothing.
     outcomes = campaign.run(todo, _progress(len(todo))) if is_sound else []
     layers = _layers(campaign) if choice.by_layer else scores.Layers()
-    sample = None if choice.sample is None else scores.Sample(_counted(every), choice.seed)
+    many = sum(not mutant.equivalent for mutant in every)
+    sample = None if choice.sample is None else scores.Sample(many, choice.seed)
     return Score(choice.kind, choice.requirement, tuple(outcomes), ground, 0.0, layers, sample)
 
 
@@ -212,10 +209,6 @@ def _layers(campaign: MutationCampaign) -> scores.Layers:
     names = tuple(dict.fromkeys(member.layer for member in campaign.members))
     groups = {name: tuple(parts) for name, parts in listed(campaign.folder, "TOGETHER")}
     return scores.Layers(names, groups)
-
-
-def _counted(mutants: Sequence[Mutant]) -> int:
-    return sum(not mutant.equivalent for mutant in mutants)
 
 
 def _finish(score: Score, as_json: bool) -> None:
@@ -255,11 +248,10 @@ def _show(mutant: Mutant) -> None:
 
 def _progress(total: int) -> Callable[[MutantOutcome], None]:
     """Report the progress of a campaign on a terminal."""
-    count = 0
+    numbers = count(1)
 
     def done(outcome: MutantOutcome) -> None:
-        nonlocal count
-        count += 1
-        rewrite_line(f"{count} of {total}: {outcome.mutant.id} {outcome.verdict()}", is_last=count >= total)
+        number = next(numbers)
+        rewrite_line(f"{number} of {total}: {outcome.mutant.id} {outcome.verdict()}", is_last=number >= total)
 
     return done

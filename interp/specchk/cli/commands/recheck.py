@@ -13,7 +13,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from specchk.cli.common import Seconds, leave, load, rejections, replaced, width
+from specchk.cli.common import leave, load, rejections, replaced, width
 from specchk.cli.engines import loaded, refuse_temporal
 from specchk.cli.exits import Exit
 from specchk.cli.groups import GroupedCommand, argument, option, takes
@@ -23,7 +23,7 @@ from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
 from specchk.lang.text.given import opened
 from specchk.report.json import model_json
-from specchk.report.proof import not_proved_by_induction
+from specchk.report.proof import goals, not_proved_by_induction
 from specchk.report.text import constants, counted, wrapped
 
 
@@ -34,9 +34,8 @@ class RecheckChoice:
     file: str = argument()
     as_json: bool = option("--json", help="Print one JSON object instead of text.")
     query_seconds: float = option(
-        "--query-seconds", type=Seconds(), default=60.0, metavar="S",
-        help="Time limit for each query to the solver.",
-    )  # fmt: skip
+        "--query-seconds", default=60.0, help="Time limit for each query to the solver."
+    )
     only_z3: bool = option(
         "--only-z3", help="Decide every obligation with Z3, including those about differences of offsets."
     )
@@ -80,18 +79,13 @@ def command(choice: RecheckChoice) -> None:
         "schema": "specchk.recheck/1", "verdict": "refused" if result.problems else "proved",
         "bounds": [prop.name for prop in instance.program.constraints],
         "not_checked": _not_checked(certificate, instance.program),
-        "left_out": list(instance.program.left_out), "properties": _covered(instance.program),
+        "left_out": list(instance.program.left_out), "properties": goals(instance.program),
         "certificate": choice.file, "spec": certificate.spec, **model_json(instance.program),
         "cases": result.cases, "queries": result.queries, "problems": result.problems,
         "seconds": time.monotonic() - started, "exit_code": int(code),
     }  # fmt: skip
-    model = constants(instance.program) or "(none)"
+    model = constants(instance.program)
     leave(code, as_json=choice.as_json, json=lambda: report, text=lambda: _text(report, model))
-
-
-def _covered(program: Program) -> list[str]:
-    """The names of the properties that the certificate has to prove."""
-    return [prop.name for prop in (*program.invariants, *program.step_invariants)]
 
 
 def _not_checked(certificate: Any, program: Program) -> list[str]:

@@ -30,8 +30,13 @@ ENGINES = ("native", "reference")
 
 @dataclass(frozen=True, slots=True)
 class Walkers:
-    """The engine that takes the walks, and its options."""
+    """The number of walks, the engine that takes them, and its options."""
 
+    walks: int = option("--walks", default=1000, help="Number of walks.")
+    steps: int = option("--steps", default=100, help="Maximum number of steps of a walk.")
+    seed: int | None = option(
+        "--seed", type=int, help="Seed of the walks; by default a random one, which is printed."
+    )
     engine: str = option(
         "--engine", type=click.Choice(ENGINES), default=ENGINES[0],
         help="native: compiled code; reference: the interpreter (the same seed gives other walks).",
@@ -40,9 +45,8 @@ class Walkers:
         "--guided", help="Native: every second walk prefers actions that were taken less often."
     )
     workers: int | None = option(
-        "--workers", type=click.IntRange(min=1), metavar="N",
-        help="Threads (native) or processes (reference); by default one per core.",
-    )  # fmt: skip
+        "--workers", help="Threads (native) or processes (reference); by default one per core."
+    )
     master: str | None = option(
         "--master", metavar="M", help="Run the walks of the reference engine on a Spark cluster."
     )
@@ -82,32 +86,8 @@ class Walkers:
 
 
 @click.command("simulate")
-@takes(choice=ModelChoice)
-@click.option(
-    "--walks",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=1000,
-    show_default=True,
-    help="Number of walks.",
-)
-@click.option(
-    "--steps",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=100,
-    show_default=True,
-    help="Maximum number of steps of a walk.",
-)
-@click.option(
-    "--seed", type=int, metavar="N", help="Seed of the walks; by default a random one, which is printed."
-)
-@takes(walkers=Walkers)
-@takes(outputs=Outputs, limits=Limits)
-def command(
-    choice: ModelChoice, walks: int, steps: int, seed: int | None, walkers: Walkers, outputs: Outputs,
-    limits: Limits,
-) -> None:  # fmt: skip
+@takes(choice=ModelChoice, walkers=Walkers, outputs=Outputs, limits=Limits)
+def command(choice: ModelChoice, walkers: Walkers, outputs: Outputs, limits: Limits) -> None:
     """Check every property along random walks through the states of the spec FILE.
 
     Walks without a violation prove nothing, so the exit code is then 20, not 0.
@@ -117,8 +97,8 @@ def command(
     instance = choice.instance(as_json=outputs.as_json)
     shown = outputs.shown(instance)  # before the walks: a mistake in one is reported at once
     # Drawn here and not by the walks, so that the report has it and the run can be repeated.
-    drawn = seed if seed is not None else secrets.randbelow(1 << 31)
-    wanted = Walks(drawn, walks, steps, limits.budget)
+    seed = walkers.seed if walkers.seed is not None else secrets.randbelow(1 << 31)
+    wanted = Walks(seed, walkers.walks, walkers.steps, limits.budget)
     outcome = walkers.walk(instance.program, wanted, quiet=outputs.as_json)
     finish(instance, outcome, outputs, "", shown)
 

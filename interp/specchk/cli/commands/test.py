@@ -128,10 +128,8 @@ def never_taken(file: str, results: Sequence[dict[str, Any]]) -> list[str]:
 def _print(line: TestedModel) -> None:
     mark = "FAILED" if line.problems else "ok"
     echo(f"{mark:6} {line.file} {line.name}: {line.summary}")
-    for problem in line.problems:
-        echo(f"       {problem}")
-    for detail in line.details:
-        echo(f"       {detail}")
+    for text in (*line.problems, *line.details):
+        echo(f"       {text}")
 
 
 def _file(file: str, way: TestChoice) -> Iterator[TestedModel]:
@@ -154,9 +152,10 @@ def _model(file: str, checked: CheckedSpec, model: decls.Model, way: TestChoice)
     options = Options(way.options.budget, not wants_counts(expects), keep_going=len(violations) > 1)
     outcome = explore(instance.program, options, engine=way.engine, quiet=way.as_json)
     problems = tuple(unmet(outcome, expects))
-    details = tuple(_details(outcome)) if problems else ()
+    violated = violations_of(outcome.verdict) if problems else ()
+    details = [line for each in violated for line in violation_lines(outcome.program, each, width())]
     report = {"file": file, "passed": not problems, "problems": list(problems), **run_json(outcome, 0)}
-    return TestedModel(file, f"{model.name}{_set(way)}", problems, _summary(outcome), details, report)
+    return TestedModel(file, f"{model.name}{_set(way)}", problems, _summary(outcome), tuple(details), report)
 
 
 def _set(way: TestChoice) -> str:
@@ -170,11 +169,6 @@ def _summary(outcome: Outcome) -> str:
     # The reason why it is inconclusive is the problem, on a separate line.
     verdict = "inconclusive" if isinstance(outcome.verdict, Inconclusive) else judgement(outcome)
     return f"{verdict}, {counted(numbers.distinct, 'state')}, depth {numbers.depth}, {numbers.seconds:.2f} s"
-
-
-def _details(outcome: Outcome) -> Iterator[str]:
-    for violation in violations_of(outcome.verdict):
-        yield from violation_lines(outcome.program, violation, width())
 
 
 def _scenario(file: str, checked: CheckedSpec, scenario: decls.Scenario, way: TestChoice) -> TestedModel:

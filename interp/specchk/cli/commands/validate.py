@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import click
 
-from specchk.cli.common import Seconds, leave, refusals, rejections
+from specchk.cli.common import leave, refusals, rejections
 from specchk.cli.crews import NO_PYSPARK, ClusterChoice, OnSpark, crew_on, ended_processes
 from specchk.cli.engines import loaded
 from specchk.cli.exits import Exit
@@ -49,15 +49,10 @@ class PipelineChoice:
         "--follow", help="With --master: validate recordings as they appear in the folder."
     )
     patience: float | None = option(
-        "--patience", type=Seconds(), metavar="S",
+        "--patience",
         help="With --follow: report an unfinished recording that has not grown for S seconds (default 60).",
-    )  # fmt: skip
-    idle: float | None = option(
-        "--idle",
-        type=Seconds(),
-        metavar="S",
-        help="With --follow: stop after S seconds without a new recording.",
     )
+    idle: float | None = option("--idle", help="With --follow: stop after S seconds without a new recording.")
 
     def check(self, cluster: ClusterChoice, recordings: Sequence[str]) -> None:
         """Reject incompatible options."""

@@ -62,18 +62,14 @@ class Clearer:
         "--optimal", help="Of the shortest counterexamples, show the one that is easiest to read."
     )
     several: int | None = option(
-        "--all-counterexamples",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Show up to N shortest counterexamples of each property, easiest first.",
+        "--all-counterexamples", help="Show up to N shortest counterexamples of each property, easiest first."
     )
 
     def applied(self, instance: Instance, outcome: Outcome) -> Outcome:
         """The outcome, with the best counterexamples if they were requested."""
         if not self.optimal and self.several is None:
             return outcome
-        clarity = loaded("specchk.cli.clarity")
-        clearer: Outcome = clarity.clearer(instance, outcome, clarity.Clarity(self.several or 1))
+        clearer: Outcome = loaded("specchk.cli.clarity").clearer(instance, outcome, self.several or 1)
         return clearer
 
 

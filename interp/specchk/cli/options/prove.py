@@ -10,7 +10,7 @@ from typing import ClassVar
 import click
 from msgspec.structs import replace
 
-from specchk.cli.common import Seconds, leave, rejections, width
+from specchk.cli.common import leave, rejections, width
 from specchk.cli.engines import loaded, refuse_temporal
 from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
@@ -30,9 +30,7 @@ class Proving:
 
     heading: ClassVar[str] = "Unbounded offsets"
     prove: bool = option("--prove", help="Prove the invariants by induction, for unbounded offsets.")
-    k: int | None = option(
-        "--k", type=click.IntRange(min=1), metavar="N", help="With --prove: use k-induction with k = N."
-    )
+    k: int | None = option("--k", help="With --prove: use k-induction with k = N.")
     suggest: bool = option("--suggest", help="With --prove: search for invariants that complete the proof.")
     depth: int | None = option(
         "--depth",
@@ -41,11 +39,7 @@ class Proving:
         help="Check every behaviour of up to K steps, for unbounded offsets.",
     )
     query_seconds: float = option(
-        "--query-seconds",
-        type=Seconds(),
-        default=60.0,
-        metavar="S",
-        help="Time limit for each query to the solver.",
+        "--query-seconds", default=60.0, help="Time limit for each query to the solver."
     )
 
     @property

@@ -25,13 +25,11 @@ class ClusterSearch:
     heading: ClassVar[str] = "Spark"
     master: str | None = option("--master", metavar="M", help="Master of the cluster; by default local[2].")
     partitions: int | None = option(
-        "--partitions", type=click.IntRange(min=1), metavar="N",
-        help="Partitions of the visited set; by default one per core of the executors.",
-    )  # fmt: skip
+        "--partitions", help="Partitions of the visited set; by default one per core of the executors."
+    )
     handover: int | None = option(
-        "--handover", type=click.IntRange(min=1), metavar="N",
-        help="Hand the search over from the native engine to Spark at a level of N states.",
-    )  # fmt: skip
+        "--handover", help="Hand the search over from the native engine to Spark at a level of N states."
+    )
     ledger: str | None = option(
         "--ledger", metavar="DIR",
         help="Keep the progress of the search in DIR, a path or URI that all machines can access.",

@@ -15,8 +15,6 @@ from specchk.conform.covers.lassos import ROUNDS
 from specchk.conform.gate.tiers import BUDGETS, MAX_STATES, SUITES, TIERS, WALKS, SuiteBudget
 from specchk.conform.replay.suites import SuiteWalks
 
-COUNT = click.IntRange(min=1)
-
 
 @dataclass(frozen=True, slots=True)
 class SuiteChoice:
@@ -33,18 +31,11 @@ class SuiteChoice:
         help="Run one suite, and override a constant or the size of a sort; repeatable.",
     )  # fmt: skip
     suite: str | None = option("--suite", type=click.Choice(SUITES), help="Run one suite, of this kind.")
-    max_states: int | None = option(
-        "--max-states", type=COUNT, metavar="N", help="Explore at most N states of the spec."
-    )
-    walks: int = option("--walks", type=COUNT, metavar="N", default=WALKS.walks, help="Number of walks.")
-    steps: int = option(
-        "--steps", type=COUNT, metavar="N", default=WALKS.steps, help="Maximum number of steps of a walk."
-    )
-    seed: int = option("--seed", type=int, metavar="N", default=0, help="Seed of the walks.")
-    rounds: int = option(
-        "--rounds", type=COUNT, metavar="N", default=ROUNDS,
-        help="Number of times to take each loop (lassos).",
-    )  # fmt: skip
+    max_states: int | None = option("--max-states", help="Explore at most N states of the spec.")
+    walks: int = option("--walks", default=WALKS.walks, help="Number of walks.")
+    steps: int = option("--steps", default=WALKS.steps, help="Maximum number of steps of a walk.")
+    seed: int = option("--seed", type=int, default=0, help="Seed of the walks.")
+    rounds: int = option("--rounds", default=ROUNDS, help="Number of times to take each loop (lassos).")
     case: str | None = option(
         "--case", metavar="ID", help="Run only the case whose id is ID or begins with it."
     )

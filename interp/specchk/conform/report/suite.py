@@ -75,7 +75,7 @@ def basis(part: Part, result: SuiteResult) -> Iterator[str]:
         yield f"reopened from disk: {tally.reopened} times"
     if tally.struck:
         yield f"faults that struck inside a step: {tally.struck}"
-    yield f"constants: {constants(program) or '(none)'}"
+    yield f"constants: {constants(program)}"
     off = switched_off(program)
     # Actions that the constants switch off are listed apart: they are no gap of the implementation.
     never = [a.name for a in program.actions if a.name not in tally.taken and a.name not in off]

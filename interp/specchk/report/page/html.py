@@ -21,7 +21,7 @@ from specchk.search.verdict import Outcome, Violation, name_of, violations_of
 def page(outcome: Outcome, drawing: str | None) -> str:
     """The whole report; `drawing` is the SVG of the first counterexample, if there is one."""
     program = outcome.program
-    numbers = [*statistics(outcome), f"constants: {constants(program) or '(none)'}", *checked(outcome)]
+    numbers = [*statistics(outcome), f"constants: {constants(program)}", *checked(outcome)]
     body = [
         f"<h1>{escape(program.spec)}, model {escape(program.model)}</h1>",
         verdict(name_of(outcome.verdict), headline(outcome), numbers),
