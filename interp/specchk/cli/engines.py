@@ -74,11 +74,13 @@ class EngineChoice:
         if self.workers is not None and self.engine not in ("native", "symbolic"):
             raise click.UsageError("--workers is for the native and the symbolic engine")
         # Set only if given: not every engine has these options, and those that have them have defaults.
+        given = {"workers": self.workers, "compact": self.compact}
         source = click.get_current_context().get_parameter_source("engine")
-        chosen = EngineSettings(self.engine, is_default=source is ParameterSource.DEFAULT)
-        if self.workers is not None:
-            chosen = chosen.set(workers=self.workers)
-        return chosen.set(compact=True) if self.compact else chosen
+        return EngineSettings(
+            self.engine,
+            {name: value for name, value in given.items() if value},
+            is_default=source is ParameterSource.DEFAULT,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,11 @@ The library that runs Graphviz is loaded when a picture is written: most runs wr
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
 
+from specchk.cli.engines import loaded
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
 from specchk.explore.view import Viewer
@@ -18,14 +17,12 @@ from specchk.report.draw import lanes
 from specchk.report.draw.picture import Picture, picture
 from specchk.search.verdict import Trace, Violation
 
+RENDER = "specchk.report.draw.render"
+
 
 def drawing(instance: Instance, trace: Trace, violation: Violation | None, title: str = "") -> Picture:
     """The picture of a trace, by the spec's view."""
     return picture(Viewer(instance), trace, violation, title)
-
-
-def _render() -> Any:
-    return import_module("specchk.report.draw.render")
 
 
 def write_picture(drawn: Picture, path: Path) -> None:
@@ -35,7 +32,7 @@ def write_picture(drawn: Picture, path: Path) -> None:
 
 def svg_of(drawn: Picture) -> str | None:
     """The picture for a page; without Graphviz, None and a sentence."""
-    svg: str | None = _render().svg_element(lanes.dot(drawn), placed=True)
+    svg: str | None = loaded(RENDER).svg_element(lanes.dot(drawn), placed=True)
     if svg is None:
         echo("the page has no picture: install Graphviz (the `dot` program) to get one", err=True)
     return svg
@@ -51,7 +48,7 @@ def write_dot(dot: str, output: str | None) -> None:
 
 def _write(dot: str, path: Path, *, placed: bool) -> None:
     """Write a picture and report it, or print one sentence on what is needed to draw it."""
-    render = _render()
+    render = loaded(RENDER)
     try:
         render.write(dot, path, placed=placed)
     except render.NoGraphviz:

@@ -7,6 +7,7 @@ lists them.  It is the complete position, so it can be a link.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -199,13 +200,8 @@ def _of_steps(prop: Property) -> Property:
 
 def with_only(program: Program, name: str) -> Program | None:
     """The program with one property: `name`, or the claim that the witness `name` is never reached."""
-    for prop in program.invariants:
-        if prop.name == name:
-            return replace(bare(program), invariants=(prop,))
-    for prop in program.step_invariants:
-        if prop.name == name:
-            return replace(bare(program), step_invariants=(_of_steps(prop),))
-    for prop in program.witnesses:
-        if prop.name == name:
-            return replace(bare(program), invariants=(_never(program, prop),))
-    return replace(bare(program), deadlock_ok=program.deadlock_ok) if name == DEADLOCK else None
+    claims: dict[str, dict[str, Any]] = {DEADLOCK: {"deadlock_ok": program.deadlock_ok}}
+    claims |= {prop.name: {"invariants": (_never(program, prop),)} for prop in program.witnesses}
+    claims |= {prop.name: {"step_invariants": (_of_steps(prop),)} for prop in program.step_invariants}
+    claims |= {prop.name: {"invariants": (prop,)} for prop in program.invariants}
+    return replace(bare(program), **claims[name]) if name in claims else None

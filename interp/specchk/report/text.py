@@ -246,7 +246,9 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
         why = "no action is enabled here" if program.actions else "the spec has no action"
         lines.append(f"  {why}; if this deadlock is intended, declare it: `deadlock ok when ...`")
     if violation.kind == "unreachable":
-        lines += wrapped(_unreached(violation.bounds), width, 2)
+        within = f" within {', '.join(violation.bounds)}" if violation.bounds else ""
+        beyond = "; those beyond may" if violation.bounds else ""
+        lines += wrapped(f"all states{within} were searched, and none satisfies it{beyond}", width, 2)
     if violation.blame is not None:
         lines += blame_lines(violation.blame, width)
     if violation.abstract is not None:
@@ -258,13 +260,6 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
         lines.append("  the same violation holds for all offsets with:")
         lines += paragraphs(violation.condition, width, 7)
     return lines
-
-
-def _unreached(bounds: tuple[str, ...]) -> str:
-    """A description of the states in which a witness was not reached."""
-    if not bounds:
-        return "all states were searched, and none satisfies it"
-    return f"all states within {', '.join(bounds)} were searched, and none satisfies it; those beyond may"
 
 
 def trace_lines(

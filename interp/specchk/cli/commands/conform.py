@@ -73,7 +73,11 @@ def command(
             checked = check(str(Path(binding).parent / cls.spec))
             parts = parts_of(cls, checked, wanted.suites(cls), choices_beside(Path(binding)))
         if wanted.list_cases:
-            _list(parts, wanted, as_json=files.as_json)
+            suites = [part.suite(wanted.budget) for part in parts if part.at.suite in MADE_OF_CASES]
+            leave(
+                Exit.OK, as_json=files.as_json, json=lambda: cases_json(suites),
+                text=lambda: render_cases(suites),
+            )  # fmt: skip
         if wanted.case is not None:
             parts, results = _one_case(parts, wanted)
         else:
@@ -116,11 +120,6 @@ def _alone(
 
 def _undefined(name: str, fault: Exception) -> click.ClickException:
     return click.ClickException(f"the spec is undefined in `{name}`: {fault}; see `specchk run`")
-
-
-def _list(parts: Sequence[Part], wanted: SuiteChoice, *, as_json: bool) -> NoReturn:
-    suites = [part.suite(wanted.budget) for part in parts if part.at.suite in MADE_OF_CASES]
-    leave(Exit.OK, as_json=as_json, json=lambda: cases_json(suites), text=lambda: render_cases(suites))
 
 
 def _one_case(parts: Sequence[Part], wanted: SuiteChoice) -> tuple[list[Part], list[SuiteResult]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import click
 
@@ -70,17 +70,19 @@ class Session:
     def answer(self, line: str) -> Iterator[str]:
         """The lines to print for a line of input."""
         word, _, rest = line.partition(" ")
-        commands = {":steps": self._steps, ":undo": self._undo, ":state": self._state, ":trace": self._trace}
+        commands: dict[str, Callable[[], Iterable[str]]] = {
+            ":steps": self._steps,
+            ":take": lambda: self._take(rest.strip()),
+            ":undo": self._undo,
+            ":state": lambda: equations(self.program, self.trace.last),
+            ":trace": lambda: trace_lines(self.program, self.trace, width()),
+            ":start": lambda: self._start(rest.strip()),
+            ":help": lambda: [HELP],
+        }
         if not line or line.startswith("#"):
             return
         if word in commands:
             yield from commands[word]()
-        elif word == ":take":
-            yield from self._take(rest.strip())
-        elif word == ":start":
-            yield from self._start(rest.strip())
-        elif word == ":help":
-            yield HELP
         elif word.startswith(":"):
             yield f"unknown command {word}; :help lists the commands"
         else:
@@ -130,12 +132,6 @@ class Session:
         yield f"undone: {self.trace.steps[-1]}"
         self.trace = Trace(self.trace.initial, self.trace.steps[:-1])
 
-    def _state(self) -> Iterator[str]:
-        yield from equations(self.program, self.trace.last)
-
-    def _trace(self) -> Iterator[str]:
-        yield from trace_lines(self.program, self.trace, width())
-
     def _start(self, number: str) -> Iterator[str]:
         by_number = {str(index): state for index, state in enumerate(self.initial, 1)}
         state = by_number.get(number or "1")
@@ -147,4 +143,4 @@ class Session:
             )
             return
         self.trace = Trace(state, ())
-        yield from self._state()
+        yield from equations(self.program, self.trace.last)

@@ -117,11 +117,11 @@ class GateOptions:
         if green and self.update_choices:
             parts, results = _choose(bound, parts, results, budget)
         if green and tier == "gate" and self.since is None:
-            gate = replace(
-                gate,
-                standing=_standing(bound, parts, results, written=self.update_choices),
-                status=_status(bound, parts, update=self.update_conditions),
-            )
+            if (known := choices_beside(bound.path)) is not None:
+                path, written = _near(bound.path.parent / choices.NAME), self.update_choices
+                standing = gate_report.standing(path, known, bound, parts, results, written=written)
+                gate = replace(gate, standing=standing)
+            gate = replace(gate, status=_status(bound, parts, update=self.update_conditions))
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
             with refusals(NoSuchText, about="a control of the binding is outdated: "):
                 scores = self.scores()
@@ -282,15 +282,6 @@ def _choose(
         for part, result in zip(parts, results, strict=True)
     ]
     return parts, again
-
-
-def _standing(
-    bound: BoundSpec, parts: Sequence[Part], results: Sequence[SuiteResult], *, written: bool
-) -> Standing | None:
-    known, path = choices_beside(bound.path), _near(bound.path.parent / choices.NAME)
-    if known is None:
-        return None
-    return gate_report.standing(path, known, bound, parts, results, written=written)
 
 
 def _status(bound: BoundSpec, parts: Sequence[Part], *, update: bool) -> ConditionStatus | None:

@@ -54,14 +54,13 @@ def position(walker: Walker, at: Position) -> dict[str, Any]:
         "path": list(at.path),
         "trace": ["initial state", *(str(step) for step in at.trace.steps)],
         "state": [{"name": n, "value": v, "changed": n in changed} for n, v in parts(program, states[-1])],
-        "enabled": [_step(program, states[-1], step) for step in at.enabled],
+        "enabled": [
+            {"label": str(step), "changes": [c.text("→") for c in changes(program, states[-1], step.state)]}
+            for step in at.enabled
+        ],
         "failed": [{"property": n, "kind": kind, "because": _why(why)} for n, kind, why in at.failed],
         "undefined": _undefined(at.fault),
     }
-
-
-def _step(program: Program, before: State, step: Step) -> dict[str, Any]:
-    return {"label": str(step), "changes": [c.text("→") for c in changes(program, before, step.state)]}
 
 
 def _undefined(fault: Violation | None) -> str | None:
