@@ -96,7 +96,7 @@ HIDDEN = {
 # when it may have 64: LLVM where the driver's code does not fit the processor, pyarrow for object stores;
 # and the parser and LLVM, because trees and code are kept.
 LAZY_TABLES = {
-    "specchk.cli.main", "specchk.cli.engines", "specchk.cli.pictures", "specchk.search.engines", "replog.cli",
+    "specchk.cli.main", "specchk.cli.engines", "specchk.search.engines", "replog.cli",
     "specchk.spark.parcel", "specchk.export.storage", "specchk.lang.syntax.reading", "specchk.codegen.llvm",
 }  # fmt: skip
 
