@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from core.test_optimal import switches
 from laws.sources import ROOT
 from specchk.cli.clarity import clearest
 from specchk.compile.instantiate import instantiate
-from specchk.explore.optimal import switches
 from specchk.explore.view import Viewer
 from specchk.explore.walk import Walker
 from specchk.lang.frontend import check

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specchk.compile.instantiate import Instance, instantiate
-from specchk.explore.optimal import optimal, switches, values_of
-from specchk.explore.view import Viewer
+from specchk.explore.optimal import acting_lane, optimal, values_of
+from specchk.explore.view import Lanes, Viewer
 from specchk.explore.walk import Walker
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
@@ -46,6 +47,12 @@ model m:
     Clerk = {clerks}, Goal = {goal}, Gap = {gap}
     properties {prop}
 """
+
+
+def switches(program: Program, sort: Lanes | None, trace: Trace) -> int:
+    """The number of steps taken by another lane than the step before."""
+    lanes = [acting_lane(program, sort, a, s) for a, s in zip(trace.states, trace.steps, strict=False)]
+    return sum(a != b for a, b in pairwise(lanes))
 
 
 def distinct_values(program: Program, trace: Trace) -> int:

@@ -14,7 +14,7 @@ Work is bounded: beyond `MAX_STATES`, or `MAX_TRIES` paths, `Optimal.note` descr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice, pairwise
+from itertools import islice
 
 from msgspec import Struct
 
@@ -80,12 +80,6 @@ def acting_lane(program: Program, sort: Lanes | None, before: State, step: Step)
         if isinstance(old, tuple) and isinstance(new, tuple) and old[lane] != new[lane]
     }
     return changed.pop() if len(changed) == 1 else None
-
-
-def switches(program: Program, sort: Lanes | None, trace: Trace) -> int:
-    """The number of steps taken by another lane than the step before."""
-    lanes = [acting_lane(program, sort, a, s) for a, s in zip(trace.states, trace.steps, strict=False)]
-    return sum(a != b for a, b in pairwise(lanes))
 
 
 def values_of(program: Program, before: State, step: Step) -> frozenset[str]:

@@ -22,7 +22,7 @@ from specchk.cli.crews import of_ended
 from specchk.cli.ends import exit_code
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
-from specchk.conform.work.pool import Ended, Say, Task, run_all
+from specchk.conform.work.pool import Ended, Say, run_all
 from specchk.processes import cores
 
 Commands = Mapping[str, Callable[[], object]]  # by the binding that each is for
@@ -41,83 +41,74 @@ def run_each(commands: Commands, *, as_json: bool) -> int:
 
     It is 13 where some implementation diverges, else that of the first that is not 0.
     """
+    names = list(commands)
+    reports: dict[int, Printed] = {}
+    due = 0
     with TemporaryDirectory(prefix="specchk-") as folder:
-        reports = _Reports(Path(folder), list(commands), as_json=as_json)
-        tasks = [reports.task(number, command) for number, command in enumerate(commands.values())]
-        run_all(tasks, cores(), done=reports.ended)
-        return reports.finish()
+        places = [Path(folder, str(number)) for number in range(len(names))]
+
+        def note(number: int, ended: Ended) -> None:
+            """Note the end of a command, and print the reports that are next in order."""
+            nonlocal due
+            reports[number] = _printed(ended, *_written(places[number]), as_json=as_json)
+            while due in reports and not as_json:
+                _print(names[due], reports[due])
+                due += 1
+
+        pairs = zip(commands.values(), places, strict=True)
+        run_all([partial(_run, *pair) for pair in pairs], cores(), done=note)
+    return _summarized([(name, reports[number]) for number, name in enumerate(names)], as_json=as_json)
 
 
-class _Reports:
-    """The output of the finished commands, printed in the order of all commands."""
+def _printed(ended: Ended, out: str, err: str, *, as_json: bool) -> Printed:
+    """The output of a command that has ended."""
+    if ended.said:
+        return Printed(ended.said[0], out, err)
+    if ended.code is None:
+        return Printed(int(Exit.INTERNAL), "", f"{out}{err}{ended.why}")
+    code, about = of_ended(ended.code)
+    # Its output so far is not a report, but is not lost.
+    said = json.dumps(about) if as_json else f"{about['verdict']}: {about['reason']}"
+    return Printed(code, said, out + err)
 
-    def __init__(self, folder: Path, names: Sequence[str], *, as_json: bool) -> None:
-        self._folder = folder
-        self._names = names
-        self._as_json = as_json
-        self._ended: dict[int, Printed] = {}
-        self._printed = 0
 
-    def task(self, number: int, command: Callable[[], object]) -> Task:
-        """The task of a command, writing to files."""
-        return partial(_run, command, self._file(number, "out"), self._file(number, "err"))
+def _print(name: str, written: Printed) -> None:
+    echo(f"== {name}")
+    for text, is_error in ((written.out, False), (written.err, True)):
+        if text:
+            echo(text.rstrip("\n"), err=is_error)
 
-    def _file(self, number: int, stream: str) -> Path:
-        return self._folder / f"{number}.{stream}"
 
-    def ended(self, number: int, ended: Ended) -> None:
-        """Note the end of a command, and print the reports that are next in order."""
-        out, err = (_text(self._file(number, stream)) for stream in ("out", "err"))
-        if ended.said:
-            self._ended[number] = Printed(ended.said[0], out, err)
-        elif ended.code is None:
-            self._ended[number] = Printed(int(Exit.INTERNAL), "", f"{out}{err}{ended.why}")
-        else:
-            code, about = of_ended(ended.code)
-            # Its output so far is not a report, but is not lost.
-            said = json.dumps(about) if self._as_json else f"{about['verdict']}: {about['reason']}"
-            self._ended[number] = Printed(code, said, out + err)
-        while self._printed in self._ended and not self._as_json:
-            self._print(self._printed)
-            self._printed += 1
-
-    def _print(self, number: int) -> None:
-        written = self._ended[number]
-        echo(f"== {self._names[number]}")
-        for text, is_error in ((written.out, False), (written.err, True)):
-            if text:
-                echo(text.rstrip("\n"), err=is_error)
-
-    def finish(self) -> int:
-        """Print the summary, or everything as JSON; return the exit code."""
-        codes = [self._ended[number].code for number in range(len(self._names))]
-        first = next((code for code in codes if code), int(Exit.OK))
-        code = int(Exit.DIVERGED) if Exit.DIVERGED in codes else first
-        if self._as_json:
-            print_json({
-                "schema": "specchk.several/1", "bindings": [*map(self._json, range(len(codes)))],
-                "exit_code": code,
-            })  # fmt: skip
-            return code
-        failed = [f"{name} ({code})" for name, code in zip(self._names, codes, strict=True) if code]
-        echo(f"== {len(codes)} bindings, {', '.join(failed) or 'none'} failed")
+def _summarized(reports: Sequence[tuple[str, Printed]], *, as_json: bool) -> int:
+    """Print the summary, or everything as JSON; return the exit code."""
+    codes = [written.code for _, written in reports]
+    first = next((code for code in codes if code), int(Exit.OK))
+    code = int(Exit.DIVERGED) if Exit.DIVERGED in codes else first
+    if as_json:
+        print_json({
+            "schema": "specchk.several/1", "bindings": [_json(*report) for report in reports],
+            "exit_code": code,
+        })  # fmt: skip
         return code
-
-    def _json(self, number: int) -> dict[str, Any]:
-        written = self._ended[number]
-        try:
-            report = json.loads(written.out)
-        except ValueError:
-            # What no command reports as JSON: an error of usage, an internal one.
-            report = None
-        name = self._names[number]
-        return {"binding": name, "exit_code": written.code, "report": report, "errors": written.err}
+    failed = [f"{name} ({written.code})" for name, written in reports if written.code]
+    echo(f"== {len(codes)} bindings, {', '.join(failed) or 'none'} failed")
+    return code
 
 
-def _run(command: Callable[[], object], out: Path, err: Path, say: Say) -> None:
+def _json(name: str, written: Printed) -> dict[str, Any]:
+    try:
+        report = json.loads(written.out)
+    except ValueError:
+        # What no command reports as JSON: an error of usage, an internal one.
+        report = None
+    return {"binding": name, "exit_code": written.code, "report": report, "errors": written.err}
+
+
+def _run(command: Callable[[], object], place: Path, say: Say) -> None:
     """Run one process; both streams go to files, including output that bypasses Python."""
-    for stream, path in ((sys.stdout, out), (sys.stderr, err)):
+    for stream, suffix in ((sys.stdout, ".out"), (sys.stderr, ".err")):
         if stream is not None:
+            path = place.with_suffix(suffix)
             stream.flush()
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), stream.fileno())
     try:
@@ -130,5 +121,7 @@ def _run(command: Callable[[], object], out: Path, err: Path, say: Say) -> None:
     say(code if isinstance(code, int) else int(code is not None))
 
 
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8", errors="backslashreplace") if path.exists() else ""
+def _written(place: Path) -> list[str]:
+    """The texts of both streams."""
+    files = [place.with_suffix(suffix) for suffix in (".out", ".err")]
+    return [path.read_text("utf-8", "backslashreplace") if path.exists() else "" for path in files]
