@@ -174,7 +174,7 @@ def selected(program: Program) -> dict[str, list[str]]:
 
 
 def checked(outcome: Outcome) -> list[str]:
-    """The checked properties, by kind, and the reached witnesses."""
+    """The constants, the checked properties, by kind, and the reached witnesses."""
     program, names = outcome.program, selected(outcome.program)
     reached = {name for name, _ in outcome.witnesses}
     listed = [
@@ -190,7 +190,7 @@ def checked(outcome: Outcome) -> list[str]:
     ]
     lines = [f"{kind}: {', '.join(names)}" for kind, names in listed if names]
     deadlock = "allowed where `deadlock ok` holds" if program.deadlock_ok else "none allowed"
-    return [*lines, f"deadlock: {deadlock}"]
+    return [f"constants: {constants(program)}", *lines, f"deadlock: {deadlock}"]
 
 
 def _not_taken(outcome: Outcome) -> list[str]:
@@ -211,9 +211,7 @@ def constants(program: Program) -> str:
 
 def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
     """The whole report of a run; `command` repeats the run, for the last line."""
-    lines = [headline(outcome)]
-    lines += paragraphs(statistics(outcome), width, 2)
-    lines += paragraphs([f"constants: {constants(outcome.program)}", *checked(outcome)], width, 2)
+    lines = [headline(outcome), *paragraphs([*statistics(outcome), *checked(outcome)], width, 2)]
     for violation in violations_of(outcome.verdict):
         lines += ["", *violation_lines(outcome.program, violation, width)]
     if outcome.warnings:

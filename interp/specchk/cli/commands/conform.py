@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import click
 from msgspec.structs import replace
 
-from specchk.cli.common import leave, print_json, refusals, rejections
-from specchk.cli.conforming.divergences import Files
+from specchk.cli.common import leave, print_json, refusals, rejections, write_json, write_text
 from specchk.cli.conforming.gate import Gate, GateOptions, choices_beside
 from specchk.cli.conforming.several import run_each
 from specchk.cli.crews import ClusterChoice, crew_on, ended_processes
 from specchk.cli.exits import Exit
-from specchk.cli.groups import GroupedCommand, takes
+from specchk.cli.groups import GroupedCommand, option, takes
 from specchk.cli.options.given import PythonFile
 from specchk.cli.options.suites import SuiteChoice
 from specchk.cli.output import echo
+from specchk.cli.pictures import svg_of, write_picture
 from specchk.conform.contract.binding import Binding, BindingError
 from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.load import NoBinding
@@ -28,17 +29,64 @@ from specchk.conform.contract.load import load_binding as load
 from specchk.conform.covers.cases import MADE_OF_CASES
 from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.tiers import Part, parts_of
-from specchk.conform.replay.divergence import SCHEMA
+from specchk.conform.replay.divergence import SCHEMA, as_itf, drawn
+from specchk.conform.replay.frozen import CannotFreeze, frozen
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.shrink import shrunk_result
 from specchk.conform.replay.suites import SuiteResult
+from specchk.conform.report.page import page
 from specchk.conform.report.suite import as_json as as_json_of
 from specchk.conform.report.suite import cases_json, overall, render, render_cases, render_tier, tier_json
 from specchk.conform.work.kit import kit_of
 from specchk.lang.frontend import check
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.undefined import Faulty, Undefined
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The files to write about a divergence."""
+
+    heading: ClassVar[str] = "Output"
+    draw: str | None = option(
+        "--draw", metavar="FILE", help="Draw the divergence (.svg, .png, .pdf or .dot)."
+    )
+    itf: str | None = option("--itf", metavar="FILE", help="Write the divergence as an ITF trace.")
+    freeze: str | None = option(
+        "--freeze", metavar="FILE", help="Write the divergence as a test that does not need specchk."
+    )
+    html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
+    as_json: bool = option("--json", help="Print one JSON object instead of text.")
+
+    @property
+    def of_one(self) -> dict[str, object]:
+        """The options that apply to a single binding."""
+        return {"--draw": self.draw, "--itf": self.itf, "--freeze": self.freeze, "--html": self.html}
+
+    def write(self, binding: Path, part: Part, result: SuiteResult, sections: Sequence[str] = ()) -> None:
+        """Write the files; without a divergence, report that on standard error."""
+        divergence = result.divergence
+        # With a divergence or without: a build server keeps the page of every run.
+        if self.html is not None:
+            svg = None if divergence is None else svg_of(drawn(part.instance, divergence))
+            write_text(Path(self.html), page(part, result, svg, sections))
+        if divergence is None:
+            if {self.draw, self.itf, self.freeze} != {None}:
+                echo("no divergence, so nothing was drawn or written", err=True)
+            return
+        if self.draw is not None:
+            write_picture(drawn(part.instance, divergence), Path(self.draw))
+        if self.itf is not None:
+            write_json(self.itf, as_itf(part.instance.program, divergence))
+        if self.freeze is not None:
+            target = Path(self.freeze)
+            try:
+                text = frozen(part.instance, part.binding, binding, divergence, target)
+            except CannotFreeze as error:
+                echo(f"{target} was not written: {error}", err=True)
+            else:
+                write_text(target, text)
 
 
 @click.command("conform", cls=GroupedCommand)

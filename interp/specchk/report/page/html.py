@@ -14,17 +14,16 @@ from specchk.lang.text.source import Source
 from specchk.report.behaviour import ending, fair_line
 from specchk.report.diff import irrelevant
 from specchk.report.page.frame import controls, document, folded, picture, steps, verdict
-from specchk.report.text import checked, constants, headline, statistics, what
+from specchk.report.text import checked, headline, statistics, what
 from specchk.search.verdict import Outcome, Violation, name_of, violations_of
 
 
 def page(outcome: Outcome, drawing: str | None) -> str:
     """The whole report; `drawing` is the SVG of the first counterexample, if there is one."""
     program = outcome.program
-    numbers = [*statistics(outcome), f"constants: {constants(program)}", *checked(outcome)]
     body = [
         f"<h1>{escape(program.spec)}, model {escape(program.model)}</h1>",
-        verdict(name_of(outcome.verdict), headline(outcome), numbers),
+        verdict(name_of(outcome.verdict), headline(outcome), [*statistics(outcome), *checked(outcome)]),
         *_violations(outcome, drawing),
         *_warnings(outcome.warnings),
         *_coverage(outcome),
