@@ -64,7 +64,10 @@ class Viewer:
         self._logs = [Marked("log", view.lane, log.value) for view in mine for log in view.logs]
         self._arrows = {arrow.action: arrow for view in mine for arrow in view.arrows}
         self._guessed_log = None if mine else self._first_log()
-        self.hidden = self._hidden(views)
+        hidden = {name.text for view in views for name in view.hidden}
+        if self._guessed_log is not None:  # already shown by the cells
+            hidden.add(self.program.variables[self._guessed_log].name)
+        self.hidden = frozenset(hidden)
         self._evaluator = Evaluator(len(self.program.variables))
         self._known: dict[tuple[int, int], Compiled] = {}
 
@@ -92,19 +95,10 @@ class Viewer:
         kind = lowering.ground.declared(declared, lowering.spec)
         return kind if isinstance(kind, Enum) else None
 
-    def _hidden(self, views: Sequence[decls.View]) -> frozenset[str]:
-        """The variables that a view hides; an inferred log is already shown by the cells."""
-        hidden = {name.text for view in views for name in view.hidden}
-        if self._guessed_log is not None:
-            hidden.add(self.program.variables[self._guessed_log].name)
-        return frozenset(hidden)
-
     def _first_log(self) -> int | None:
-        for slot, variable in enumerate(self.program.variables):
-            kind = variable.type
-            if self.is_lane_variable(slot) and isinstance(kind, Map) and isinstance(kind.value, Seq):
-                return slot
-        return None
+        kinds = [(slot, variable.type) for slot, variable in enumerate(self.program.variables)]
+        maps = [(slot, kind) for slot, kind in kinds if isinstance(kind, Map) and self.is_lane_variable(slot)]
+        return next((slot for slot, kind in maps if isinstance(kind.value, Seq)), None)
 
     def is_lane_variable(self, slot: int) -> bool:
         """Whether a variable has one value for each lane."""

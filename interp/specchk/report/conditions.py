@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -47,13 +49,11 @@ def render_conditions(
     # Of an action that is never taken one line says enough.
     silent = set.intersection(*[set(model.never_taken) for model in models])
     left = [condition for condition in undecided(models) if condition.owner not in silent]
-    owner = ""
-    for condition in left:
-        if condition.owner != owner:
-            owner = condition.owner
-            lines += ["", owner]
-        proof = ", impossible for all offsets" if condition.key in (impossible or ()) else ""
-        lines += wrapped(f"{EFFECTS[condition.effect]}: {_shown(condition)}{proof}", width, 2)
+    for owner, conditions in groupby(left, attrgetter("owner")):
+        lines += ["", owner]
+        for condition in conditions:
+            proof = ", impossible for all offsets" if condition.key in (impossible or ()) else ""
+            lines += wrapped(f"{EFFECTS[condition.effect]}: {_shown(condition)}{proof}", width, 2)
     if impossible is not None:
         summary = f"{len(impossible)} of {len(undecided(models))} are impossible for all offsets"
         lines += ["", *wrapped(summary, width, 0)]

@@ -59,11 +59,6 @@ class Files:
     html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
     as_json: bool = option("--json", help="Print one JSON object instead of text.")
 
-    @property
-    def of_one(self) -> dict[str, object]:
-        """The options that apply to a single binding."""
-        return {"--draw": self.draw, "--itf": self.itf, "--freeze": self.freeze, "--html": self.html}
-
     def write(self, binding: Path, part: Part, result: SuiteResult, sections: Sequence[str] = ()) -> None:
         """Write the files; without a divergence, report that on standard error."""
         divergence = result.divergence
@@ -152,7 +147,11 @@ def _alone(
     bindings: Sequence[str], wanted: SuiteChoice, options: GateOptions, files: Files
 ) -> dict[str, Callable[[], object]]:
     """For each of several bindings, the command that checks it alone."""
-    for name, given in {**wanted.of_one, **files.of_one}.items():
+    for_one = {
+        "--case": wanted.case, "--list": wanted.list_cases or None, "--draw": files.draw, "--itf": files.itf,
+        "--freeze": files.freeze, "--html": files.html,
+    }  # fmt: skip
+    for name, given in for_one.items():
         if given is not None:
             raise click.UsageError(f"{name} applies to one binding; run the others without it")
     context = click.get_current_context()

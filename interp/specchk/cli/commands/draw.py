@@ -28,7 +28,7 @@ from specchk.report.draw.picture import Picture
 from specchk.report.draw.text import text
 from specchk.report.text import headline, render
 from specchk.search.engine import Options
-from specchk.search.graph import StateGraph, TooManyStates, enabling, state_graph
+from specchk.search.graph import TooManyStates, enabling, state_graph
 from specchk.search.verdict import Holds, HoldsWithin, Outcome, Trace, Violation
 
 TRACES, GRAPHS = ("lanes", "trace"), ("states", "actions")
@@ -112,14 +112,8 @@ def command(
 
 def _draw_graph(instance: Instance, kind: str, output: str | None) -> None:
     limit = MAX_DRAWN if kind == "states" else MAX_EXPLORED
-    graph = _graph(instance, limit)
-    dot = states_dot(graph) if kind == "states" else actions_dot(instance.program, enabling(graph))
-    write_dot(dot, output)
-
-
-def _graph(instance: Instance, limit: int) -> StateGraph:
     try:
-        return state_graph(instance.program, limit)
+        graph = state_graph(instance.program, limit)
     except TooManyStates:
         raise click.ClickException(
             f"this picture is limited to {limit} states; choose a smaller model, or use --set"
@@ -131,6 +125,8 @@ def _graph(instance: Instance, limit: int) -> StateGraph:
         raise _no_picture(action, fault.undefined.span, fault.undefined.reason) from None
     except NoAnswer as unclear:
         raise _no_picture(f"`{unclear.name}`", unclear.blame.span, unclear.blame.text) from None
+    dot = states_dot(graph) if kind == "states" else actions_dot(instance.program, enabling(graph))
+    write_dot(dot, output)
 
 
 def _no_picture(what: str, span: Span, reason: str) -> click.ClickException:

@@ -99,13 +99,16 @@ class PipelineChoice:
         patience = self.patience or 60.0
         follower = Follower(work, lambda line: echo(f"alarm: {line}", err=True), patience)
         growth = stream.Growth(patience)
-        news, batches = _News(self.idle), list[int]()
+        batches = list[int]()
+        last: float | None = None  # the time of the last arrival
         if tables is not None:
             follower.expect(tables.growing())
 
-        def keep() -> None:
+        def arrived() -> None:
+            nonlocal last
             if tables is not None:
                 tables.keep_growing(follower.growing)
+            last = monotonic()
 
         def take(number: int, places: list[str]) -> None:
             prefix = f"{number:08d}-"
@@ -114,14 +117,16 @@ class PipelineChoice:
                 tables.drop(prefix)
             batches.append(number)
             follower.take(prefix, places)
-            keep()
-            news.came()
+            arrived()
 
         def tick(is_waiting: bool) -> bool:
+            nonlocal last
             if growth.is_due(follower.growing) and follower.look_again():
-                keep()
-                news.came()
-            return not news.is_over(is_waiting=is_waiting)
+                arrived()
+            # Counted from when all available recordings were read.
+            if last is None and is_waiting:
+                last = monotonic()
+            return self.idle is None or last is None or monotonic() - last <= self.idle
 
         context: Any = work.crew.team.context  # type: ignore[attr-defined]
         with tempfile.TemporaryDirectory() as temporary:
@@ -129,24 +134,6 @@ class PipelineChoice:
             stream.follow(context, folder, checkpoint, take, tick, follower.end)
         tally = follower.finish()
         return concluded(work.cls, tally, work.wanted, perf_counter() - begun, work.crew.hands)
-
-
-class _News:
-    """The time of the last arrival, and whether it is too long ago."""
-
-    def __init__(self, idle: float | None) -> None:
-        self.idle = idle
-        self.last: float | None = None
-
-    def came(self) -> None:
-        """Note an arrival."""
-        self.last = monotonic()
-
-    def is_over(self, *, is_waiting: bool) -> bool:
-        """Whether nothing arrived for too long, counted from when all available recordings were read."""
-        if self.last is None and is_waiting:
-            self.came()
-        return self.idle is not None and self.last is not None and monotonic() - self.last > self.idle
 
 
 @click.command("validate")

@@ -49,11 +49,6 @@ class SuiteChoice:
             raise click.UsageError("a tier has its own models and suites; omit --model, --set and --suite")
         return self.tier or (None if describes else "gate")
 
-    @property
-    def of_one(self) -> dict[str, object]:
-        """The options that apply to a single binding."""
-        return {"--case": self.case, "--list": self.list_cases or None}
-
     def suites(self, cls: type[Binding[Any]]) -> tuple[At, ...]:
         """The selected suites: those of the binding's tier, or the described one."""
         if self.of_tier:
@@ -63,13 +58,10 @@ class SuiteChoice:
     @property
     def budget(self) -> SuiteBudget:
         """The budget of each suite."""
-        budget = BUDGETS[self.of_tier or "exhaustive"]
-        if self.of_tier is None:
-            is_search = self.suite == "product"
-            budget = SuiteBudget(
-                None if is_search else MAX_STATES,
-                None,
-                SuiteWalks(self.seed, self.walks, self.steps),
-                rounds=self.rounds,
-            )
+        if self.of_tier is not None:
+            budget = BUDGETS[self.of_tier]
+        else:
+            most = None if self.suite == "product" else MAX_STATES
+            walks = SuiteWalks(self.seed, self.walks, self.steps)
+            budget = SuiteBudget(most, None, walks, rounds=self.rounds)
         return budget if self.max_states is None else replace(budget, max_states=self.max_states)
