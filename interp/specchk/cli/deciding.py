@@ -7,14 +7,8 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from specchk.cli.engines import EngineSettings, explore, loaded
-from specchk.explore.conditions import (
-    Condition,
-    Decided,
-    conditions,
-    decided,
-    with_conditions,
-    with_denials,
-)
+from specchk.explore import conditions
+from specchk.explore.conditions import Condition, Decided, with_denials
 from specchk.ir.program import Program, Property
 from specchk.ir.types import has_horizon
 from specchk.lang.text.diagnostics import SpecError
@@ -36,13 +30,14 @@ def decided_conditions(
     """The conditions of a program, or those with the keys `only`, as classified by the default engine."""
     wanted = {
         condition: witness
-        for condition, witness in conditions(program).items()
+        for condition, witness in conditions.conditions(program).items()
         if only is None or condition.key in only
     }
-    witnesses = with_conditions(program, wanted.values())
+    witnesses = conditions.with_conditions(program, wanted.values())
     # A condition without a value is a violation, which must not end the search for the others.
     options = Options(budget or Budget(), keep_going=True)
-    return decided(program, wanted, explore(witnesses, options, engine=EngineSettings(NAMES[0]), quiet=quiet))
+    outcome = explore(witnesses, options, engine=EngineSettings(NAMES[0]), quiet=quiet)
+    return conditions.decided(program, wanted, outcome)
 
 
 def impossible_conditions(
@@ -58,7 +53,7 @@ def impossible_conditions(
         return frozenset()
     claims = {
         condition: witness
-        for condition, witness in conditions(program).items()
+        for condition, witness in conditions.conditions(program).items()
         if condition.key in only and _has_open_offsets(program, witness)
     }
     engine = loaded("specchk.symbolic.joins.claims")
@@ -79,7 +74,7 @@ def impossible_in(models: Sequence[Decided]) -> frozenset[tuple[str, str, str]]:
     open_ = {condition.key for condition in undecided(models)}
     possible: set[tuple[str, str, str]] = set()
     for model in models:
-        own = open_ & {condition.key for condition in conditions(model.program)}
+        own = open_ & {condition.key for condition in conditions.conditions(model.program)}
         possible |= own - {condition.key for condition in impossible_conditions(model.program, own)}
     return frozenset(open_ - possible)
 

@@ -20,18 +20,8 @@ from msgspec.structs import replace
 from specchk.explore.view import Cell, Viewer
 from specchk.meaning.values import State
 from specchk.report.diff import changes
-from specchk.report.draw.picture import (
-    SHARED,
-    Box,
-    Line,
-    LogCell,
-    LogMark,
-    Picture,
-    Row,
-    by_column,
-    marks_of,
-    path_in,
-)
+from specchk.report.draw import picture
+from specchk.report.draw.picture import Box, Line, LogCell, LogMark, Picture, Row
 
 
 def contrasted(viewer: Viewer, drawn: Picture, wanted: State, actual: State, title: str) -> Picture:
@@ -39,10 +29,10 @@ def contrasted(viewer: Viewer, drawn: Picture, wanted: State, actual: State, tit
     last = drawn.rows[-1]
     boxes = dict(last.boxes)
     beside: dict[int, Box] = {}
-    for column, different in by_column(viewer, changes(viewer.program, wanted, actual)).items():
-        paths = [path_in(viewer, column, change) for change in different]
+    for column, different in picture.by_column(viewer, changes(viewer.program, wanted, actual)).items():
+        paths = [picture.path_in(viewer, column, change) for change in different]
         lines = [_line(path, each.before, each.after) for path, each in zip(paths, different, strict=True)]
-        if column == SHARED:
+        if column == picture.SHARED:
             beside[column] = Box(None, (), tuple(lines))
         else:
             boxes[column] = _wanted(viewer, boxes.get(column), wanted, actual, column)
@@ -89,7 +79,7 @@ def _found(viewer: Viewer, wanted: State, found: State, lane: int, lines: Sequen
 
 
 def _marks(viewer: Viewer, state: State, lane: int) -> tuple[LogMark, ...]:
-    return tuple(LogMark(*mark) for mark in marks_of(viewer, state, lane))
+    return tuple(LogMark(*mark) for mark in picture.marks_of(viewer, state, lane))
 
 
 def _elsewhere(marks: tuple[LogMark, ...], offsets: dict[str, int]) -> tuple[LogMark, ...]:
