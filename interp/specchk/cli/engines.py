@@ -27,8 +27,8 @@ from specchk.explore.small import small_search
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import Diagnostic
 from specchk.meaning.properties import Functions
-from specchk.report.progress import TerminalProgress
-from specchk.search.engine import Options, Unavailable, Unsupported, Unusable
+from specchk.search.budget import Progress
+from specchk.search.engine import OnProgress, Options, Unavailable, Unsupported, Unusable
 from specchk.search.engines import ENGINES, NAMES, engine_named
 from specchk.search.reference import search
 from specchk.search.refined import claim
@@ -163,14 +163,37 @@ def explore(program: Program, options: Options, *, engine: EngineSettings, quiet
 
 
 @contextmanager
-def shown_progress(*, quiet: bool) -> Iterator[TerminalProgress | None]:
-    """Shows progress on standard error if that is a terminal, and removes it at the end."""
-    progress = TerminalProgress(sys.stderr) if is_terminal(sys.stderr) and not quiet else None
+def shown_progress(*, quiet: bool) -> Iterator[OnProgress | None]:
+    """Shows progress in a line of standard error if that is a terminal, and removes it at the end."""
+    stream, width = sys.stderr, 0
+    if quiet or not is_terminal(stream):
+        yield None
+        return
+
+    def show(progress: Progress) -> None:
+        nonlocal width
+        text = progress_line(progress)
+        # Padded to the last line's width, or its end would stay visible.
+        stream.write("\r" + text.ljust(width))
+        stream.flush()
+        width = len(text)
+
     try:
-        yield progress
+        yield show
     finally:
-        if progress is not None:
-            progress.clear()
+        if width:
+            stream.write("\r" + " " * width + "\r")
+            stream.flush()
+
+
+def progress_line(progress: Progress) -> str:
+    """The states, rate, depth, frontier, memory and time of a search, and the engine's note."""
+    rate = progress.states / progress.seconds if progress.seconds > 0 else 0
+    more = f"; {progress.note}" if progress.note else ""
+    return (
+        f"{progress.states} states ({rate:.0f}/s), depth {progress.depth}, frontier {progress.frontier}, "
+        f"{progress.memory_bytes / (1 << 20):.0f} MB, {progress.seconds:.0f} s{more}"
+    )
 
 
 def instead(note: str, run: Callable[[], Outcome]) -> Outcome:

@@ -232,15 +232,12 @@ def _wrong(data: Any, kind: Type) -> Unreadable:
 
 def _scalar(data: Any, kind: Bool | Int | Enum | Sort) -> Value:
     match kind:
-        case Bool():
-            if isinstance(data, bool):
-                return data
-        case Int():
-            if isinstance(data, int) and not isinstance(data, bool) and kind.low <= data <= kind.high:
-                return data
-        case Enum() | Sort():
-            if data in kind.members:
-                return kind.members.index(data)
+        case Bool() if isinstance(data, bool):
+            return data
+        case Int() if isinstance(data, int) and not isinstance(data, bool) and kind.low <= data <= kind.high:
+            return data
+        case Enum() | Sort() if data in kind.members:
+            return kind.members.index(data)
     raise _wrong(data, kind)
 
 

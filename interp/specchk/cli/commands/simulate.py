@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import click
@@ -20,9 +19,7 @@ from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
 from specchk.ir.program import Program
 from specchk.processes import cores
-from specchk.report.progress import TerminalProgress
-from specchk.search.budget import Progress
-from specchk.search.engine import Unavailable, Unsupported
+from specchk.search.engine import OnProgress, Unavailable, Unsupported
 from specchk.search.verdict import Outcome
 
 ENGINES = ("native", "reference")
@@ -68,9 +65,7 @@ class Walkers:
                 return self._native(program, walks, workers, progress)
             return simulate_on(program, walks, workers, progress)
 
-    def _native(
-        self, program: Program, walks: Walks, workers: int, progress: TerminalProgress | None
-    ) -> Outcome:
+    def _native(self, program: Program, walks: Walks, workers: int, progress: OnProgress | None) -> Outcome:
         native = loaded("specchk.native.walking.simulation")
         choice = native.StepChoice.GUIDED if self.guided else native.StepChoice.UNIFORM
         try:
@@ -103,9 +98,7 @@ def command(choice: ModelChoice, walkers: Walkers, outputs: Outputs, limits: Lim
     finish(instance, outcome, outputs, "", shown)
 
 
-def simulate_on_spark(
-    program: Program, walks: Walks, master: str, progress: Callable[[Progress], None] | None
-) -> Outcome:
+def simulate_on_spark(program: Program, walks: Walks, master: str, progress: OnProgress | None) -> Outcome:
     """Random walks on the executors of a cluster: the same walks as on one machine."""
     engine = loaded("specchk.spark.walks", NO_PYSPARK)
     try:
