@@ -53,11 +53,6 @@ class ClusterChoice:
         parse_settings(self.conf)  # a malformed one is an error before any work
 
     @property
-    def settings(self) -> dict[str, str]:
-        """The Spark properties."""
-        return parse_settings(self.conf)
-
-    @property
     def is_wanted(self) -> bool:
         """Whether the work is to be done on Spark."""
         return self.master is not None or SUBMITTED in os.environ
@@ -108,7 +103,7 @@ def crew_on(
     # Before a session is started: a file that cannot be read should not cost a cluster.
     packed = kit()
     try:
-        with jobs.team(cluster.master, cluster.settings, packed.files) as team:
+        with jobs.team(cluster.master, parse_settings(cluster.conf), packed.files) as team:
             yield OnSpark(team, packed, cls)
     except (Unavailable, Unusable) as reason:
         raise click.UsageError(str(reason)) from None

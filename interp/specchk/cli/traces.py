@@ -33,11 +33,6 @@ MOST = 1 << 20  # the largest number above a horizon in a trace; a picture has a
 Drawn = tuple[Instance, Trace, Violation | Divergence | None]
 
 
-def is_trace_file(file: str) -> bool:
-    """Whether a FILE is a trace (`.json`, `.itf.json`) and not a spec."""
-    return file.endswith(".json")
-
-
 def from_file(file: str, spec: str | None, model: str | None, overrides: Mapping[str, str]) -> Drawn:
     """The trace in a file with its violation, or the divergence printed by `conform --json`.
 

@@ -14,7 +14,7 @@ from specchk.ir.nodes import Value
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import show as show_type
-from specchk.meaning.values import State, int_of, pairs_of, show, universe
+from specchk.meaning.values import int_of, pairs_of, show, universe
 from specchk.report.json import model_json
 from specchk.search.verdict import Trace, Violation
 
@@ -65,18 +65,15 @@ def _unit() -> dict[str, Any]:
     return {"#tup": []}
 
 
-def _state(
-    program: Program, state: State, index: int, action: str | None, args: tuple[str, ...]
-) -> dict[str, Any]:
-    values = {v.name: value_itf(value, v.type) for v, value in zip(program.variables, state, strict=True)}
-    return {"#meta": {"index": index, "action": action, "args": list(args)}, **values}
-
-
 def trace_itf(program: Program, trace: Trace, violation: Violation | None) -> dict[str, Any]:
     """The ITF object of a trace; `violation` is the violation that it shows, if any."""
-    states = [_state(program, trace.initial, 0, None, ())]
-    states += [
-        _state(program, step.state, i, step.action, step.args) for i, step in enumerate(trace.steps, 1)
+    labels = [(None, ()), *((step.action, step.args) for step in trace.steps)]
+    states: list[dict[str, Any]] = [
+        {
+            "#meta": {"index": index, "action": action, "args": list(args)},
+            **{v.name: value_itf(value, v.type) for v, value in zip(program.variables, state, strict=True)},
+        }
+        for index, (state, (action, args)) in enumerate(zip(trace.states, labels, strict=True))
     ]
     # The state behind the last one is state `loop`: the trace's own last state, which is that one again, is
     # left out.  Of a behaviour that rests the last state follows itself.

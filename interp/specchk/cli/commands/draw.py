@@ -15,7 +15,7 @@ from specchk.cli.groups import takes
 from specchk.cli.options.forms import counterexample, expressions
 from specchk.cli.output import echo
 from specchk.cli.pictures import drawing, write_dot, write_picture
-from specchk.cli.traces import from_file, from_scenario, is_trace_file
+from specchk.cli.traces import from_file, from_scenario
 from specchk.compile.instantiate import Instance
 from specchk.conform.replay.divergence import drawn
 from specchk.conform.replay.place import Divergence
@@ -72,7 +72,8 @@ def command(
     `specchk run` where a violation has no trace, or there is no verdict.
     """
     title = ""
-    file, is_trace = choice.file, is_trace_file(choice.file)
+    file = choice.file
+    is_trace = file.endswith(".json")  # `.itf.json`, too; else it is a spec
     if kind in GRAPHS and (show or witness or scenario or is_trace):
         raise click.UsageError(f"--kind {kind} draws a model and not a trace, without {_OF_TRACES}")
     if spec is not None and not is_trace:

@@ -19,6 +19,7 @@ from specchk.cli.options.forecast import Asking
 from specchk.cli.options.forms import Clearer, Outputs, finish
 from specchk.cli.options.prove import Proving, run_symbolic
 from specchk.cli.options.spark import ClusterSearch
+from specchk.ir.ignored import refuse_ignored
 from specchk.search.engine import Options
 from specchk.search.engines import NAMES
 from specchk.search.verdict import Outcome, Violated
@@ -67,8 +68,9 @@ def command(
     chosen = certifying.applied(chosen, parts)
     chosen, exported = exporting.applied(chosen)
     instance = choice.instance(as_json=outputs.as_json, is_verified=proving.is_requested)
-    with rejections(as_json=outputs.as_json):
-        exporting.check_program(instance.program)
+    if exporting.export is not None:
+        with rejections(as_json=outputs.as_json):
+            refuse_ignored(instance.program, "an export has")
     shown = outputs.shown(instance)  # before the search: a mistake in one is reported at once
     if proving.is_requested:
         certify = partial(certifying.of_proof, choice, instance)

@@ -13,8 +13,6 @@ from msgspec import Struct
 from specchk.cli.engines import EngineSettings, loaded
 from specchk.cli.groups import option
 from specchk.cli.output import echo
-from specchk.ir.ignored import refuse_ignored
-from specchk.ir.program import Program
 from specchk.search.verdict import Outcome
 
 NO_PARQUET = "`--export` needs pyarrow: pip install 'specchk[data]'"
@@ -41,11 +39,6 @@ class ExportChoice:
         refused = loaded("specchk.export.parts", NO_PARQUET).place_refused(self.export)
         if refused is not None:
             raise click.UsageError(f"--export: {refused}")
-
-    def check_program(self, program: Program) -> None:
-        """Reject a model whose states are not all searched; called before a search."""
-        if self.export is not None:
-            refuse_ignored(program, "an export has")
 
     def applied(self, engine: EngineSettings) -> tuple[EngineSettings, ExportResult]:
         """The engine, which exports at its end, and the result of the export."""
