@@ -296,7 +296,8 @@ def abstract_lines(step: AbstractStep, width: int) -> list[str]:
     """The two states of the refined spec, and why no action leads from one to the other."""
     program, name = step.program, step.program.spec
     if step.before is None:
-        return [f"  as a state of `{name}`:", *paragraphs(equations(program, step.after), width, 7)]
+        head = wrapped(f"as a state of `{name}`:", width, 2)
+        return [*head, *paragraphs(equations(program, step.after), width, 7)]
     obstacles = [f"{each.action} {'; '.join(_reasons(each))}" for each in step.obstacles[:OBSTACLES_SHOWN]]
     if len(step.obstacles) > OBSTACLES_SHOWN:
         obstacles.append(f"{len(step.obstacles) - OBSTACLES_SHOWN} more do not allow it either")
