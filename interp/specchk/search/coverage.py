@@ -35,22 +35,16 @@ def never(program: Program, counts: Sequence[int]) -> list[Point]:
 
 def describe(point: Point, *, by_order: bool = False) -> str:
     """The warning for one point; `by_order`: another order of elements may reach it."""
-    return _described(point) + (f" ({ONE_ORDER})" if by_order else "")
-
-
-def _described(point: Point) -> str:
     text = " ".join(point.span.text.split())
     text = text if len(text) <= 60 else text[:57] + "..."
-    match point.kind:
-        case "action":
-            return f"{point.span.where}: action `{point.owner}` is never enabled"
-        case "branch":
-            return f"{point.span.where}: in `{point.owner}` the branch `{point.label}` is never taken: {text}"
-        case "forall":
-            return f"{point.span.where}: in `{point.owner}` no element of `{text}` is ever checked"
-        case "refinement":
-            return f"{point.span.where}: no step is a step of `{point.owner}`, whose variables never change"
-    return f"{point.span.where}: in `{point.owner}` the antecedent `{text}` is never true"
+    fault = {
+        "action": f"action `{point.owner}` is never enabled",
+        "branch": f"in `{point.owner}` the branch `{point.label}` is never taken: {text}",
+        "forall": f"in `{point.owner}` no element of `{text}` is ever checked",
+        "implication": f"in `{point.owner}` the antecedent `{text}` is never true",
+        "refinement": f"no step is a step of `{point.owner}`, whose variables never change",
+    }[point.kind]
+    return f"{point.span.where}: {fault}" + (f" ({ONE_ORDER})" if by_order else "")
 
 
 def complete_search_warnings(
@@ -68,24 +62,22 @@ def complete_search_warnings(
         found.append(NO_VARIABLES)
     if complete:
         unsure = {program.points[index] for index in by_order}
-        idle = {point.owner for point in never(program, counts) if point.kind == "action"}
-        shown = [p for p in never(program, counts) if p.kind == "action" or p.owner not in idle]
+        points = never(program, counts)
+        idle = {point.owner for point in points if point.kind == "action"}
+        shown = [point for point in points if point.kind == "action" or point.owner not in idle]
         found += [describe(point, by_order=point in unsure) for point in shown]
     return tuple(found)
 
 
 def checks_nothing(program: Program) -> bool:
     """Whether the program checks no property, so that only an undefined value could be reported."""
-    if program.invariants or program.step_invariants or program.witnesses or program.liveness:
-        return False
-    return allows_any_end(program)
+    properties = (program.invariants, program.step_invariants, program.witnesses, program.liveness)
+    return not any(properties) and allows_any_end(program)
 
 
 def vacuous(program: Program, counts: Sequence[int], by_order: Collection[int] = ()) -> list[Violation]:
     """The warnings that fail `--strict`: all that are certain, except those for branches never taken."""
     unsure = {program.points[index] for index in by_order}
     shown = [point for point in never(program, counts) if point.kind != "branch" and point not in unsure]
-    texts = [describe(point) for point in shown]
-    if checks_nothing(program):
-        texts.append(NOTHING_CHECKED)
+    texts = [*map(describe, shown), *([NOTHING_CHECKED] if checks_nothing(program) else [])]
     return [Violation("vacuous", text, None) for text in texts]

@@ -23,18 +23,19 @@ from specchk.ir.ignored import decide_nothing
 from specchk.ir.program import Program, Same
 from specchk.ir.verify import verify_passes
 from specchk.meaning.behaviours.fairness import FairSteps
+from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Functions
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
-from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings
+from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings, outside_of
 from specchk.search.liveness.explored import Explored
 from specchk.search.liveness.regions import ListedSteps, Look, StepSource
 from specchk.search.refined import claim, wrong_beginnings
 from specchk.search.symmetry import Renaming, Symmetry, counted_by_order, symmetry_of
 from specchk.search.temporal import TemporalCheck
-from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic
+from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic, Violation
 
 REPORT_EVERY_S = 0.25
 OnProgress = Callable[[Progress], None]
@@ -156,7 +157,7 @@ class Search:
         try:
             states = initial_states(self.program)
         except Undefined as undefined:
-            self.findings.note_bad_init(undefined)
+            self.findings.note(Violation("undefined", "init", None, Blame.of(undefined)))
             return []
         if not states:
             self.findings.stopped = NOTHING_TO_CHECK
@@ -215,20 +216,17 @@ class Search:
 
     def check_temporal(self, engine: Engine[F]) -> None:
         """Check the temporal properties, if there are any, once all states are known and safe."""
-        if self.program.temporal:
-            with self._stoppable():
-                self._check_temporal(engine)
-
-    def _check_temporal(self, engine: Engine[F]) -> None:
+        if not self.program.temporal:
+            return
         if not self.findings.is_complete(keep_going=self.options.keep_going) or not sum(self.levels):
             names = ", ".join(map(claim, self.program.temporal))
             self.findings.notes.append(f"not checked, because the search ended before: {names}")
             return
-        fair = FairSteps(self.program)
-        coverage = engine.totals().coverage
-        check = TemporalCheck(fair, engine.step_source, self.findings, self.look, coverage)
-        check.run()
-        self.owed_at_horizon = check.owed_at_horizon
+        with self._stoppable():
+            fair, coverage = FairSteps(self.program), engine.totals().coverage
+            check = TemporalCheck(fair, engine.step_source, self.findings, self.look, coverage)
+            check.run()
+            self.owed_at_horizon = check.owed_at_horizon
 
     def _make_levels(self, engine: Engine[F]) -> None:
         frontier = engine.begin()
@@ -255,7 +253,7 @@ class Search:
         """Verdict, counts, coverage and warnings of the search that has ended."""
         totals = engine.totals()
         if totals.outside and not self.levels and not self.is_stopped:
-            self.findings.note_all_outside()
+            self.findings.stopped = outside_of(self.program)
         # Before `conclude`, which adds witnesses that were not reached to the findings: with these a complete
         # search would look like an incomplete one.
         skipped = totals.skipped > 0 and not decide_nothing(self.program)

@@ -30,8 +30,7 @@ def _check(outcome: Outcome, expect: decls.Expect) -> str | None:
         count = getattr(outcome.statistics, _COUNTS[expect.kind])
         return None if count == expect.number else f"expected {expect.kind} {expect.number}, found {count}"
     if expect.kind == "holds":
-        holds = isinstance(outcome.verdict, Holds | HoldsWithin)
-        return None if holds else "expected to hold"
+        return None if isinstance(outcome.verdict, Holds | HoldsWithin) else "expected to hold"
     for violation in violations_of(outcome.verdict):
         if _answers(violation, expect):
             return _length(violation, expect)
@@ -62,9 +61,6 @@ def _answers(violation: Violation, expect: decls.Expect) -> bool:
 
 def describe(violation: Violation) -> str:
     """A violation in a few words."""
+    name = "" if violation.name == violation.kind else f" {violation.name}"
     steps = f" in {len(violation.trace.steps)} steps" if violation.trace is not None else ""
-    return (
-        f"{violation.kind} {violation.name}{steps}"
-        if violation.name != violation.kind
-        else f"{violation.kind}{steps}"
-    )
+    return f"{violation.kind}{name}{steps}"

@@ -15,8 +15,6 @@ from msgspec import Struct, field
 
 from specchk.ir.program import Program
 from specchk.meaning.deadlock import End
-from specchk.meaning.explain import Blame
-from specchk.meaning.undefined import Undefined
 from specchk.search.coverage import complete_search_warnings, vacuous
 from specchk.search.refined import with_abstract_step
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Trace, Verdict, Violated, Violation
@@ -27,6 +25,10 @@ NOT_REACHED = (
     "reached by no state that was searched, but not all states that differ in ignored variables were"
 )
 OUTSIDE = "every initial state is outside {names}, so no step was searched"  # of the constraints
+UNDECIDED = (
+    "in some states no step is enabled within {bounds}, "
+    "but a larger number may enable one: they are not reported as deadlocks"
+)
 NO_MEMORY = Inconclusive("out of memory; set a limit with --max-memory", budget=True)
 
 
@@ -71,36 +73,19 @@ class Findings(Struct):
         """Keep a violation, unless one of the same kind and name is kept already."""
         self.found.setdefault((violation.kind, violation.name), violation)
 
-    def note_bad_init(self, undefined: Undefined) -> None:
-        """Note that the initial states are undefined."""
-        self.note(Violation("undefined", "init", None, Blame.of(undefined)))
-
-    def note_all_outside(self) -> None:
-        """Note that the constraints exclude all initial states."""
-        self.stopped = outside_of(self.program)
-
     def note_end(self, end: End) -> None:
         """Note an end of which it is not known whether it is a deadlock."""
         self.undecided_end = self.undecided_end or end is End.UNDECIDED
 
     def warnings(self, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
         """The outcome's warnings; `counts` and `complete` as in `conclude`."""
-        warnings = list(
-            complete_search_warnings(self.program, counts, complete=complete, by_order=self.by_order)
-        )
-        warnings += [*self.vacuous, *self.notes]
+        of_search = complete_search_warnings(self.program, counts, complete=complete, by_order=self.by_order)
+        warnings = [*of_search, *self.vacuous, *self.notes]
         if self.undecided_end:
-            warnings.append(self._undecided)
+            warnings.append(UNDECIDED.format(bounds=", ".join(self.program.horizons)))
         if self.found and self.stopped is not None:  # the verdict is "violated", and does not show it
             warnings.append(f"{INCOMPLETE}: {self.stopped.reason}")
         return tuple(warnings)
-
-    @property
-    def _undecided(self) -> str:
-        return (
-            f"in some states no step is enabled within {', '.join(self.program.horizons)}, "
-            "but a larger number may enable one: they are not reported as deadlocks"
-        )
 
     def is_complete(self, *, keep_going: bool) -> bool:
         """Whether the whole state space has been explored."""
@@ -117,7 +102,8 @@ class Findings(Struct):
         """
         bounds = self._bounds(cut=cut, outside=outside, skipped=skipped)
         if complete:
-            self._note_unreached(bounds)
+            for name in self._unreached():
+                self.found["unreachable", name] = Violation("unreachable", name, None, bounds=bounds)
             if strict:
                 of_fairness = [Violation("vacuous", text, None) for text in self.vacuous]
                 for violation in [*vacuous(self.program, counts, self.by_order), *of_fairness]:
@@ -143,10 +129,6 @@ class Findings(Struct):
         if skipped:
             bounds.append(f"`ignore {self.program.ignored_names}`")
         return tuple(bounds)
-
-    def _note_unreached(self, bounds: tuple[str, ...]) -> None:
-        for name in self._unreached():
-            self.found["unreachable", name] = Violation("unreachable", name, None, bounds=bounds)
 
     def _unreached(self) -> list[str]:
         return [prop.name for prop in self.program.witnesses if prop.name not in self.reached]

@@ -43,13 +43,6 @@ def _step(fair: FairSteps, before: State, after: State, mask: int) -> Step:
     raise ReplayFailed("no step with the conditions of the loop leads from one of its states to the next")
 
 
-def judged(
-    fair: FairSteps, owed: Owed, trace: Trace
-) -> tuple[tuple[FairPoint, ...], tuple[str, ...]]:  # fmt: skip
-    """The reasons why a looping trace is fair, condition by condition, and where its obligation begins."""
-    return kept_fairness(fair, trace), (_owes(owed, trace),)
-
-
 def kept_fairness(fair: FairSteps, trace: Trace) -> tuple[FairPoint, ...]:
     """The reasons why a looping trace is fair, condition by condition."""
     assert trace.loop is not None
@@ -83,7 +76,7 @@ def _mask_of(fair: FairSteps, step: Step, before: State) -> int:
     raise ReplayFailed("a step of the loop is not a step of the program")
 
 
-def _owes(owed: Owed, trace: Trace) -> str:
+def owes(owed: Owed, trace: Trace) -> str:
     """A sentence on the obligation that is not met; raises `ReplayFailed` if the behaviour meets it."""
     clause, states = owed.clause, trace.states
     goal = " ".join(clause.goal.span.text.split())

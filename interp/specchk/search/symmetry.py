@@ -61,7 +61,7 @@ class Symmetry:
     def _renamings(self, program: Program) -> list[Renaming]:
         choices = (expr for expr in expressions(program) if isinstance(expr, Choose) and not expr.unique)
         chosen = {name for choice in choices for name in sorts_in(choice.local.type)}
-        decisive = decisive_sorts(program)
+        decisive = decisive_sorts(Same(program))
         folded = {name for one in _programs(program) for name in one.folded}
         fixed = chosen | decisive | folded
         free = [sort for sort in program.sorts if sort.name not in fixed and len(sort.members) > 1]
@@ -133,13 +133,9 @@ def _keeps_constants(program: Program, renaming: Renaming) -> bool:
     return all(renamer(c.type, renaming)(c.value) == c.value for c in constants)
 
 
-def decisive_sorts(program: Program) -> frozenset[str]:
-    """The sorts whose order may decide whether a quantifier of a step or a property is defined."""
-    return _decisive_sorts(Same(program))
-
-
 @lru_cache(maxsize=4)  # the search of a small model may be followed by another
-def _decisive_sorts(same: Same) -> frozenset[str]:
+def decisive_sorts(same: Same) -> frozenset[str]:
+    """The sorts whose order may decide whether a quantifier of a step or a property is defined."""
     # Where an item is false or has no value, a `forall` that is an invariant is a violation in any order.  An
     # `exists` with a true item reaches its witness; that it has no value in a renamed state, where an item
     # without a value comes first, is no reason to search them all.
@@ -215,7 +211,11 @@ def renamer(kind: Type, renaming: Renaming) -> Rename:
             item = renamer(kind.item, renaming)
             return lambda value: tuple(sorted([item(part) for part in value]))
         case Map():
-            return _map_renamer(kind, renaming)
+            key, item = renamer(kind.key, renaming), renamer(kind.value, renaming)
+            keys = sorted(universe(kind.key))
+            new_keys = list(map(key, keys))
+            source = list(map(new_keys.index, keys))  # the new map at k is the old one at what becomes k
+            return lambda value: tuple([item(value[index]) for index in source])
         case Record():
             parts = [renamer(item, renaming) for _, item in kind.fields]
             return lambda value: tuple([part(v) for part, v in zip(parts, value, strict=True)])
@@ -227,15 +227,3 @@ def renamer(kind: Type, renaming: Renaming) -> Rename:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _map_renamer(kind: Map, renaming: Renaming) -> Rename:
-    key, item = renamer(kind.key, renaming), renamer(kind.value, renaming)
-    keys = sorted(universe(kind.key))
-    new_keys = [key(k) for k in keys]
-    source = [new_keys.index(k) for k in keys]  # the new map at k is the old one at the key renamed to k
-
-    def rename(value: Any) -> Any:
-        return tuple([item(value[index]) for index in source])
-
-    return rename

@@ -19,16 +19,8 @@ from specchk.search.findings import Findings
 from specchk.search.liveness.explored import Explored, FirstStates
 from specchk.search.liveness.owed import Owed
 from specchk.search.liveness.pulled import PulledFairness
-from specchk.search.liveness.regions import (
-    Behaviour,
-    ClauseRegion,
-    ListedRegion,
-    ListedSteps,
-    Look,
-    NoTruth,
-    StepSource,
-)
-from specchk.search.looping import judged, replayed
+from specchk.search.liveness.regions import Behaviour, ListedRegion, ListedSteps, Look, NoTruth, StepSource
+from specchk.search.looping import kept_fairness, owes, replayed
 from specchk.search.refined import RefinedFairness
 from specchk.search.replay import CONFIRMING, ReplayFailed, has_first_states
 from specchk.search.verdict import Trace, Violation
@@ -94,13 +86,15 @@ class TemporalCheck:
             # behaviour.
             if counterexample is not None:
                 trace = self._taken(liveness.name, counterexample)
-                points, notes = judged(self.fair, Owed(clause, len(self.program.variables)), trace)
+                points = kept_fairness(self.fair, trace)
+                note = owes(Owed(clause, len(self.program.variables)), trace)
                 blame = Blame(clause.span, " ".join(clause.span.text.split()), clause.bindings)
                 self.findings.note(
-                    Violation("liveness", liveness.name, trace, blame, fairness=points, notes=notes)
+                    Violation("liveness", liveness.name, trace, blame, fairness=points, notes=(note,))
                 )
                 return
-            self._note_horizon(source, region)
+            if source.is_cut:
+                region.note_horizon()
             place = clause.span.start, clause.span.end
             begun.setdefault(place, []).append((region.is_triggered, region.is_owed))
         self._vacuity(liveness, begun)
@@ -134,10 +128,6 @@ class TemporalCheck:
             self.findings.notes.append(f"`{name}` may be violated by a shorter loop")
         return replayed(self.fair, behaviour.path, behaviour.loop)
 
-    def _note_horizon(self, source: StepSource, region: ClauseRegion) -> None:
-        if source.is_cut:
-            region.note_horizon()
-
     def _refined_fairness(self, source: StepSource, refinement: Refinement) -> None:
         """Find the first fair condition of the refined program that a fair behaviour does not keep."""
         name = refinement.name
@@ -169,7 +159,8 @@ class TemporalCheck:
             if counterexample is not None:
                 self.findings.note(check.violation(bit, self._taken(name, counterexample)))
                 return
-            self._note_horizon(source, region)
+            if source.is_cut:
+                region.note_horizon()
 
     def _vacuity(self, liveness: Liveness, begun: dict[tuple[int, int], list[tuple[bool, bool]]]) -> None:
         """Warn about clauses that cannot fail: all values of a `forall` together, as they share one text."""

@@ -17,7 +17,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from specchk.conform.covers.graph import ClassGraph, ClassifiedEdge
 from specchk.conform.covers.tours import Path
@@ -36,13 +36,6 @@ class Lasso(Struct, frozen=True):
     def path(self, rounds: int) -> Path:
         """The whole lasso as a path."""
         return self.start, (*self.stem, *self.loop * rounds)
-
-
-class _Arrows(Struct):
-    """The edges of a graph, by the numbers of their states."""
-
-    start: array[int] = field(default_factory=lambda: array("Q", [0]))
-    target: array[int] = field(default_factory=lambda: array("I"))
 
 
 def lassos(graph: ClassGraph) -> list[Lasso]:
@@ -72,12 +65,12 @@ def _classes(graph: ClassGraph, lasso: Lasso) -> Iterator[int]:
 
 def _components(graph: ClassGraph) -> list[int]:
     """The number of the strongly connected component of each state."""
-    arrows = _Arrows()
+    start, target = array("Q", [0]), array("I")
     for state in range(len(graph.states)):
-        arrows.target.extend(edge.target for edge in graph.edges_of(state))
-        arrows.start.append(len(arrows.target))
+        target.extend(edge.target for edge in graph.edges_of(state))
+        start.append(len(target))
     of = [0] * len(graph.states)
-    for number, members in enumerate(components(arrows, range(len(of)), lambda: None)):
+    for number, members in enumerate(components(start, target, range(len(of)), lambda: None)):
         for state in members:
             of[state] = number
     return of

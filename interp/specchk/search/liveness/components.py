@@ -11,7 +11,6 @@ again (Streett).  Components come from Tarjan's algorithm (Depth-first search an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -25,18 +24,6 @@ class Conditions(Struct, frozen=True):
     strong: int
 
 
-class Arrows(Protocol):
-    """The edges of any graph as arrays: those of node n lead to `target[start[n] : start[n + 1]]`."""
-
-    @property
-    def start(self) -> Sequence[int]:
-        """The position of each node's first edge, then the number of all edges."""
-
-    @property
-    def target(self) -> Sequence[int]:
-        """The node at the end of each edge."""
-
-
 def fair_components(
     region: OwedRegion, conditions: Conditions, pause: Pause, enabled: Sequence[int]
 ) -> Iterator[list[int]]:
@@ -44,9 +31,9 @@ def fair_components(
 
     `enabled` has the conditions enabled in each state of the graph.
     """
-    waiting: list[Sequence[int]] = [region.order]
+    graph, waiting = region.graph, list[Sequence[int]]([region.order])
     while waiting:
-        for component in components(region.graph, waiting.pop(), pause):
+        for component in components(graph.start, graph.target, waiting.pop(), pause):
             if len(component) == 1:  # no step of a state to itself changes it
                 continue
             if not any(map(region.is_bad, component)):
@@ -76,8 +63,13 @@ def _judged(region: OwedRegion, component: list[int], enabled: Sequence[int]) ->
     return always, ever, taken
 
 
-def components(graph: Arrows, members: Sequence[int], pause: Pause) -> Iterator[list[int]]:
-    """The strongly connected components of the subgraph induced by the nodes `members`."""
+def components(
+    start: Sequence[int], target: Sequence[int], members: Sequence[int], pause: Pause
+) -> Iterator[list[int]]:
+    """The strongly connected components of the subgraph induced by the nodes `members`.
+
+    The edges of node n lead to `target[start[n] : start[n + 1]]`.
+    """
     index = dict.fromkeys(members, -1)  # -1: not visited; then the order of the visit
     low: dict[int, int] = {}
     done: set[int] = set()
@@ -86,21 +78,21 @@ def components(graph: Arrows, members: Sequence[int], pause: Pause) -> Iterator[
     for root in members:
         if index[root] >= 0:
             continue
-        path: list[tuple[int, int]] = [(root, graph.start[root])]
+        path: list[tuple[int, int]] = [(root, start[root])]
         index[root] = low[root] = visited
         visited += 1
         stack.append(root)
         while path:
             number, at = path.pop()
-            end = graph.start[number + 1]
+            end = start[number + 1]
             while at < end:
-                after = graph.target[at]
+                after = target[at]
                 at += 1
                 seen = index.get(after)
                 if seen is None or after in done:
                     continue
                 if seen < 0:
-                    path += ((number, at), (after, graph.start[after]))
+                    path += ((number, at), (after, start[after]))
                     index[after] = low[after] = visited
                     visited += 1
                     stack.append(after)
@@ -113,14 +105,10 @@ def components(graph: Arrows, members: Sequence[int], pause: Pause) -> Iterator[
                     above = path[-1][0]
                     low[above] = min(low[above], low[number])
                 if low[number] == index[number]:
-                    yield _popped(stack, number, done)
-
-
-def _popped(stack: list[int], root: int, done: set[int]) -> list[int]:
-    at = len(stack) - 1
-    while stack[at] != root:
-        at -= 1
-    component = stack[at:]
-    del stack[at:]
-    done.update(component)
-    return component
+                    place = len(stack) - 1
+                    while stack[place] != number:
+                        place -= 1
+                    component = stack[place:]
+                    del stack[place:]
+                    done.update(component)
+                    yield component

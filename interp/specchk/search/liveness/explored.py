@@ -68,22 +68,18 @@ class FirstStates(Explored):
     """
 
     def __init__(self, fair: FairSteps, most: int) -> None:
-        super().__init__(fair)
         self.most = most
+        super().__init__(fair)
 
     def run(self, look: Look) -> None:
         """List the steps of the first states."""
-        found, expanded = self.graph, []
         for number, state in enumerate(self.states):  # grows while it is walked
-            if number == self.most:
-                break
             look(0, 0, 0)  # they count towards no limit of states: an engine with symmetry found fewer
-            expanded.append(self.fair.outgoing(state))
-            for after, _ in expanded[-1].steps:
-                self._number(after, number)
-        self.graph = graph = StepGraph(initial=min(found.initial, len(expanded)))
-        for parent in found.parent[: len(expanded)]:
-            graph.add(parent)
-        for out in expanded:
-            steps = ((self._numbers[after], mask) for after, mask in out.steps)
-            graph.expand((step for step in steps if step[0] < len(expanded)), out.enabled, out.cut)
+            out = self.fair.outgoing(state)
+            steps = [(self._number(after, number), mask) for after, mask in out.steps]
+            self.graph.expand([step for step in steps if step[0] >= 0], out.enabled, out.cut)
+
+    def _number(self, state: State, parent: int) -> int:
+        """As for all states, up to the last of the first ones; -1 for others."""
+        is_full = len(self.states) == self.most
+        return self._numbers.get(state, -1) if is_full else super()._number(state, parent)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from specchk.ir.nodes import Apply, Choose, Const, Expr, Or, Var
 from specchk.ir.ops import Op
-from specchk.ir.program import Program, Property, any_end, nowhere
+from specchk.ir.program import Program, Property, Same, any_end, nowhere
 from specchk.ir.types import BOOL, Map
 from specchk.ir.typing import sorts_in
 from specchk.ir.verify import judged
@@ -157,7 +157,7 @@ def _renamings(program: Program) -> list[Renaming]:
     nodes = [node for body in bodies for node in inside(body)]
     chosen = [node.local for node in nodes if isinstance(node, Choose) and not node.unique]
     fixed = {name for local in chosen for name in sorts_in(local.type)}
-    fixed |= decisive_sorts(program)
+    fixed |= decisive_sorts(Same(program))
     constants = {(node.type, node.value) for node in nodes if isinstance(node, Const)}
     # The keys of a map literal are the places of its values, so it names all of them without a `Const`.
     keyed = {
