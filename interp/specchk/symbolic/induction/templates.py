@@ -16,22 +16,9 @@ from string import Template, ascii_lowercase
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from specchk.ir import types
 from specchk.ir.program import Program
-from specchk.ir.types import (
-    Bag,
-    Bool,
-    Enum,
-    Int,
-    Map,
-    Option,
-    Record,
-    Seq,
-    Set,
-    Sort,
-    Type,
-    Union,
-    has_horizon,
-)
+from specchk.ir.types import Type, has_horizon
 
 MAX_KEYS = 2  # of an atom and of a lemma: with more it would be unreadable
 MAX_ATOMS = 400
@@ -133,7 +120,7 @@ class Templates(Struct, frozen=True):
         for sites in (variables, called):
             places = [place for site in sites for place in self._places(site)]
             kinds = [atom for place in places for atom in self._alone(place)]
-            numbers = [place for place in places if isinstance(place.type, Int)]
+            numbers = [place for place in places if isinstance(place.type, types.Int)]
             kinds += [
                 _comparison(a, b) for a, b in product(numbers, numbers)
                 if (a != b or a.domains) and (has_horizon(a.type) or has_horizon(b.type))
@@ -145,21 +132,23 @@ class Templates(Struct, frozen=True):
         """A place and the places inside it."""
         yield at
         match at.type:
-            case Record(fields) if not at.type.is_tuple:  # parts of a tuple have no names in expressions
+            # Parts of a tuple have no names in expressions.
+            case types.Record(fields, is_tuple=False):
                 for name, item in fields:
                     yield from self._places(replace(at, text=f"{at.text}.{name}", type=item))
-            case Option(item) if at.option is None and (isinstance(item, Record) or has_horizon(item)):
-                yield from self._places(Site("$m0", item, at.domains, at.text))
-            case Map(key, value):
+            case types.Option(item) if at.option is None:
+                if isinstance(item, types.Record) or has_horizon(item):
+                    yield from self._places(Site("$m0", item, at.domains, at.text))
+            case types.Map(key, value):
                 constants = [constant.name for constant in self.program.constants if constant.type == key]
-                for name in constants if isinstance(key, Sort) else ():
+                for name in constants if isinstance(key, types.Sort) else ():
                     yield from self._places(replace(at, text=f"{at.text}[{name}]", type=value))
                 for text, domains in self._terms(key, len(at.domains)) if at.option is None else ():
                     if len(at.domains) + len(domains) <= MAX_KEYS:
                         inner = Site(f"{at.text}[{text}]", value, (*at.domains, *domains))
                         yield from self._places(inner)
-            case Seq(_, limit):
-                yield replace(at, text=f"len({at.text})", type=Int(0, limit, horizon=True))
+            case types.Seq(_, limit):
+                yield replace(at, text=f"len({at.text})", type=types.Int(0, limit, horizon=True))
             case _:  # sets and unions are not entered
                 pass
 
@@ -177,23 +166,23 @@ class Templates(Struct, frozen=True):
     def _terms(self, kind: Type, first: int) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Texts for all values of a type, with keys for elements of sorts and ranges; none if too many."""
         match kind:
-            case Bool():
+            case types.Bool():
                 yield from (("true", ()), ("false", ()))
-            case Enum(_, members) if len(members) <= MAX_VALUES:
+            case types.Enum(_, members) if len(members) <= MAX_VALUES:
                 yield from ((member, ()) for member in members)
-            case Sort(name, _):
+            case types.Sort(name, _):
                 yield f"$k{first}", (name,)
-            case Int(low, high) if high - low < MAX_VALUES and not has_horizon(kind):
+            case types.Int(low, high) if high - low < MAX_VALUES and not has_horizon(kind):
                 if kind in self.vocabulary.types:
                     yield f"$k{first}", (self.vocabulary.types[kind],)
-            case Option(item):
+            case types.Option(item):
                 yield "none", ()
                 yield from ((f"some({text})", domains) for text, domains in self._terms(item, first))
-            case Record(fields):
+            case types.Record(fields):
                 for texts, domains in self._arguments([item for _, item in fields], first):
                     text = f"({', '.join(texts)})" if kind.is_tuple else f"{{ {_with_names(kind, texts)} }}"
                     yield text, domains
-            case Union(_, variants):
+            case types.Union(_, variants):
                 for tag, record in variants:
                     if record.element is not None:
                         yield from self._terms(record.element, first)
@@ -208,14 +197,14 @@ class Templates(Struct, frozen=True):
         at, keys = place.text, place.domains
         options = () if place.option is None else (place.option,)
         match place.type:
-            case Bool():
+            case types.Bool():
                 yield Atom(at, domains=keys, options=options)
-            case Set(item) | Bag(item):
-                members = at if isinstance(place.type, Set) else f"elements({at})"
+            case types.Set(item) | types.Bag(item):
+                members = at if isinstance(place.type, types.Set) else f"elements({at})"
                 for text, domains in self._terms(item, len(keys)):
                     yield Atom(text, "in", members, (*keys, *domains), options)
                 yield Atom(f"card({at})", "==", "0", keys, options)
-            case Option(item):
+            case types.Option(item):
                 yield Atom(at, "==", "none", keys, options, family=at)
                 for text, domains in self._terms(item, len(keys)):
                     yield Atom(at, "==", f"some({text})", (*keys, *domains), options, family=at)
@@ -224,7 +213,7 @@ class Templates(Struct, frozen=True):
                     yield Atom(at, "==", text, (*keys, *domains), options, family=at, is_value=not domains)
 
 
-def _with_names(kind: Record, texts: Sequence[str]) -> str:
+def _with_names(kind: types.Record, texts: Sequence[str]) -> str:
     return ", ".join(f"{name}: {text}" for (name, _), text in zip(kind.fields, texts, strict=True))
 
 

@@ -25,21 +25,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from specchk.ir import types
 from specchk.ir.program import Program
-from specchk.ir.types import (
-    Bag,
-    Int,
-    Map,
-    Option,
-    Record,
-    Seq,
-    Set,
-    Type,
-    Union,
-    cardinality,
-    components,
-    has_horizon,
-)
+from specchk.ir.types import Type, cardinality, components, has_horizon
 from specchk.meaning.open_numbers import Linear, OpenNumber, Term
 from specchk.meaning.paths import FREE, ForkPath, Matrix, NotSymbolic, Rows
 from specchk.meaning.values import State
@@ -310,16 +298,16 @@ def _number(value: Any, _: list[Any]) -> Any:
 
 def _splitter(kind: Type) -> Split:
     match kind:
-        case Int():
+        case types.Int():
             return _offset if kind.horizon else _number
-        case Option() | Set() | Seq() | Bag():
+        case types.Option() | types.Set() | types.Seq() | types.Bag():
             return _split_each([_splitter(kind.item)], repeat=True) if _has_numbers(kind.item) else _known
-        case Map():
+        case types.Map():
             parts = [_splitter(kind.value)] * cardinality(kind.key)
             return _split_each(parts) if _has_numbers(kind.value) else _known
-        case Record():
+        case types.Record():
             return _split_each([_splitter(part) for _, part in kind.fields]) if _has_numbers(kind) else _known
-        case Union():
+        case types.Union():
             records = [_splitter(record) for _, record in kind.variants]
             return lambda value, found: (value[0], records[value[0]](value[1], found))
     return _known
@@ -334,25 +322,25 @@ def _split_each(parts: Sequence[Split], *, repeat: bool = False) -> Split:
 
 def _has_numbers(kind: Type) -> bool:
     """Whether a value may contain an open number, allowed or not."""
-    return any(isinstance(part, Int | Union) for part in components(kind))
+    return any(isinstance(part, types.Int | types.Union) for part in components(kind))
 
 
 def _joiner(kind: Type) -> Join:
     if not has_horizon(kind):
         return lambda shape, left: shape
     match kind:
-        case Int():
+        case types.Int():
             return lambda shape, left: next(left)
-        case Option() | Set() | Seq() | Bag():
+        case types.Option() | types.Set() | types.Seq() | types.Bag():
             item = _joiner(kind.item)
             return lambda shape, left: tuple([item(part, left) for part in shape])
-        case Map():
+        case types.Map():
             value = _joiner(kind.value)
             return lambda shape, left: tuple([value(part, left) for part in shape])
-        case Record():
+        case types.Record():
             parts = [_joiner(part) for _, part in kind.fields]
             return lambda shape, left: tuple([p(part, left) for p, part in zip(parts, shape, strict=True)])
-        case Union():
+        case types.Union():
             records = [_joiner(record) for _, record in kind.variants]
             return lambda shape, left: (shape[0], records[shape[0]](shape[1], left))
     return lambda shape, left: shape

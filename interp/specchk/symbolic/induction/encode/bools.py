@@ -16,15 +16,15 @@ Truth = Any  # bool | z3.BoolRef; z3 has no types
 
 def conj(parts: Iterable[Truth]) -> Truth:
     """The conjunction of the parts."""
-    return _joined(parts, False, _and)
+    return _joined(parts, False, z3.Z3_mk_and)
 
 
 def disj(parts: Iterable[Truth]) -> Truth:
     """The disjunction of the parts."""
-    return _joined(parts, True, _or)
+    return _joined(parts, True, z3.Z3_mk_or)
 
 
-def _joined(parts: Iterable[Truth], decisive: bool, term: Callable[[list[Any]], Any]) -> Truth:
+def _joined(parts: Iterable[Truth], decisive: bool, make: Callable[..., Any]) -> Truth:
     """The term of the open parts, unless one of the other parts decides."""
     kept: list[Any] = []
     for part in parts:
@@ -32,20 +32,13 @@ def _joined(parts: Iterable[Truth], decisive: bool, term: Callable[[list[Any]], 
             return decisive
         if part is not (not decisive):
             kept.append(part)
-    return not decisive if not kept else kept[0] if len(kept) == 1 else term(kept)
+    return not decisive if not kept else kept[0] if len(kept) == 1 else _term(make, kept)
 
 
-def _and(parts: list[Any]) -> Any:
-    return z3.BoolRef(z3.Z3_mk_and(*_arguments(parts)), parts[0].ctx)
-
-
-def _or(parts: list[Any]) -> Any:
-    return z3.BoolRef(z3.Z3_mk_or(*_arguments(parts)), parts[0].ctx)
-
-
-def _arguments(parts: list[Any]) -> tuple[Any, int, Any]:
+def _term(make: Callable[..., Any], parts: list[Any]) -> Any:
     # As `z3.And` passes them to C, without casting each part to its own sort: nine tenths of its time.
-    return parts[0].ctx_ref(), len(parts), (z3.Ast * len(parts))(*[part.as_ast() for part in parts])
+    terms = (z3.Ast * len(parts))(*[part.as_ast() for part in parts])
+    return z3.BoolRef(make(parts[0].ctx_ref(), len(parts), terms), parts[0].ctx)
 
 
 def both(a: Truth, b: Truth) -> Truth:
@@ -55,7 +48,7 @@ def both(a: Truth, b: Truth) -> Truth:
     if a is True:
         return b
     # Z3's own simplifier would find these; folded here, terms stay small enough to be compared by form.
-    return a if b is True or a.eq(b) else _and([a, b])
+    return a if b is True or a.eq(b) else _term(z3.Z3_mk_and, [a, b])
 
 
 def negation(a: Truth) -> Truth:
@@ -101,10 +94,8 @@ def conjuncts(a: Truth) -> list[Any]:
     """The parts of a conjunction, however nested; `a implies (b and c)` counts as two."""
     # As small as possible: parts are settled one by one, by their form (`program.distinct_from`), and a step
     # changes few of them.
-    if a is True:
-        return []
     if isinstance(a, bool):
-        return [a]
+        return [] if a else [a]
     parts: list[Any] = []
     todo = [a]
     while todo:
@@ -113,14 +104,10 @@ def conjuncts(a: Truth) -> list[Any]:
             todo.extend(reversed(part.children()))
         # With more than one conjunction inside, distributing would multiply them.
         elif z3.is_or(part) and sum(map(z3.is_and, part.children())) == 1:
-            todo.extend(reversed(_distributed(part)))
+            inner = next(filter(z3.is_and, part.children()))
+            rest = [child for child in part.children() if not z3.is_and(child)]
+            # `x or (b and c)` is the two parts `x or b` and `x or c`.
+            todo.extend(z3.Or([*rest, one]) for one in reversed(inner.children()))
         else:
             parts.append(part)
     return parts
-
-
-def _distributed(part: Any) -> list[Any]:
-    """`x or (b and c)` as the two parts `x or b` and `x or c`."""
-    inner = next(child for child in part.children() if z3.is_and(child))
-    rest = [child for child in part.children() if not z3.is_and(child)]
-    return [z3.Or([*rest, one]) for one in inner.children()]

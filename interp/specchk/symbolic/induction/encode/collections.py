@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from operator import add, sub
 
 from specchk.ir.nodes import Apply
 from specchk.ir.totality import is_partial
@@ -41,7 +42,7 @@ def numbers(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The set `low..high`."""
     # No range between offsets is too large, since there is no greatest offset.
     if is_partial(expr) and not has_horizon(expr.type):
-        size = combine(lambda x, y: x - y, args[1], args[0])
+        size = combine(sub, args[1], args[0])
         scope.fail(at_most(1 << MAX_LISTED_BITS, size), expr.span, "this range is too large to list")
     low, high = ways(args[0]), ways(args[1])
     # With an open end, or too long to list: the two ends are kept, which is all that membership and choice
@@ -81,7 +82,7 @@ def distinct(listing: SetOf) -> list[tuple[Tree, Truth]]:
 def cardinality(a: Tree) -> Number:
     """The number of items."""
     if isinstance(a, RangeOf) and a.high is not None:
-        size = combine(lambda x, y: x - y, combine(lambda x, y: x + y, a.high, 1), a.low)
+        size = combine(sub, combine(add, a.high, 1), a.low)
         return merge_by(less(size, 0), 0, size)
     return counted([guard for _, guard in distinct(items_of(a))])
 
@@ -95,7 +96,7 @@ def summed(rows: Sequence[tuple[Tree, Truth]]) -> Number:
     """The sum of the numbers whose guards hold."""
     result: Number = 0
     for item, guard in rows:
-        result = combine(lambda x, y: x + y, result, merge_by(guard, item, 0))
+        result = combine(add, result, merge_by(guard, item, 0))
     return result
 
 
@@ -189,7 +190,7 @@ def last(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
 def tail(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """All but the first item."""
     _not_empty(expr, args[0], scope, "tail")
-    size = combine(lambda x, y: x - y, args[0].length, 1)
+    size = combine(sub, args[0].length, 1)
     return SeqOf(merge_by(less(size, 0), 0, size), args[0].slots[1:])
 
 
@@ -207,7 +208,7 @@ def concat(a: SeqOf, b: SeqOf) -> SeqOf:
             if 0 <= k - j <= len(a.slots)
         ]
         slots.append(select(rows))
-    return SeqOf(combine(lambda x, y: x + y, a.length, b.length), tuple(slots))
+    return SeqOf(combine(add, a.length, b.length), tuple(slots))
 
 
 def _cut_inside(expr: Apply, args: Sequence[Tree], scope: StepScope, name: str) -> None:
@@ -231,7 +232,7 @@ def suffix(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
         select([(equal_numbers(size, shift), seq.slots[k + shift]) for shift in range(count_ - k)])
         for k in range(count_)
     ]
-    return SeqOf(combine(lambda x, y: x - y, seq.length, size), tuple(slots))
+    return SeqOf(combine(sub, seq.length, size), tuple(slots))
 
 
 def seq_items(seq: SeqOf) -> SetOf:
@@ -251,8 +252,3 @@ def bag_remove(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
         gone = disj((gone, fits))
     scope.fail(negation(gone), expr.span, "`remove` of an item that is not in the bag")
     return BagOf(tuple([(other, guard) for other, guard in rows if guard is not False]))
-
-
-def bag_items(bag: BagOf) -> SetOf:
-    """The set of a bag's items."""
-    return set_of(bag.items)

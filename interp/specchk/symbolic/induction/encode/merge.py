@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
+from operator import itemgetter
+from types import NoneType
+from typing import Any
 
 from specchk.ir.nodes import Value
 from specchk.symbolic.induction.encode.bools import Truth, both, choice, conj, disj, iff, implies, negation
 from specchk.symbolic.induction.encode.numbers import (
-    Cases,
     Number,
     at_most,
     counted,
@@ -62,6 +64,9 @@ def has(among: SetOf | RangeOf, item: Tree) -> Truth:
     return disj([both(guard, equal(item, other)) for other, guard in among.items if guard is not False])
 
 
+_BY_IDENTITY = (bool, NoneType, tuple, Opt, Tagged, SetOf, BagOf, SeqOf, RangeOf)
+
+
 def same(a: Tree, b: Tree) -> bool:
     """Whether two trees are syntactically equal."""
     if a is b:
@@ -70,19 +75,11 @@ def same(a: Tree, b: Tree) -> bool:
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, Opt) and isinstance(b, Opt):
         # The hidden item of a `none` does not matter.
-        return _same_truth(a.present, b.present) and (a.present is False or same(a.item, b.item))
+        return same(a.present, b.present) and (a.present is False or same(a.item, b.item))
     # By identity only, which is enough for parts that a step does not change.
-    if isinstance(a, Tagged | SetOf | BagOf | SeqOf | RangeOf) or a is None or b is None:
+    if isinstance(a, _BY_IDENTITY) or isinstance(b, _BY_IDENTITY):
         return False
-    if isinstance(a, bool) or isinstance(b, bool):
-        return a is b
-    if isinstance(b, Opt | Tagged | SetOf | BagOf | SeqOf | RangeOf | tuple):
-        return False
-    return same_number(a, b) if not isinstance(a, Opt | tuple) else False
-
-
-def _same_truth(a: Truth, b: Truth) -> bool:
-    return a is b or (not isinstance(a, bool) and not isinstance(b, bool) and bool(a.eq(b)))
+    return same_number(a, b)
 
 
 def merge(condition: Truth, a: Tree, b: Tree) -> Tree:
@@ -110,10 +107,6 @@ def merge(condition: Truth, a: Tree, b: Tree) -> Tree:
             return _merge_seqs(condition, a, b)
         case SetOf() | RangeOf():
             raise CannotEncode("one of two sets, of which one is a range without a bound")
-        case bool():
-            return choice(condition, a, b)
-        case int() | Cases():
-            return merge_by(condition, a, b)
     return choice(condition, a, b) if is_truth(a) else merge_by(condition, a, b)
 
 
@@ -124,15 +117,13 @@ def _guarded(condition: Truth, items: Iterable[tuple[Tree, Truth]]) -> list[tupl
 def _merge_sets(condition: Truth, a: SetOf, b: SetOf) -> SetOf:
     if not (a.listed and b.listed):
         return set_of([*_guarded(condition, a.items), *_guarded(negation(condition), b.items)])
-    table: dict[Value, tuple[Tree, Truth, Truth]] = {}
-    for item, guard in a.items:
-        table[plain(item)] = (item, guard, False)  # type: ignore[index]
-    for item, guard in b.items:
-        value = plain(item)
-        known = table.get(value)  # type: ignore[arg-type]
-        table[value] = (item, known[1] if known else False, guard)  # type: ignore[index]
-    rows = [table[value] for value in sorted(table)]
-    return SetOf(tuple([(item, choice(condition, x, y)) for item, x, y in rows]), listed=True)
+    tables: list[dict[Any, tuple[Tree, Truth]]]
+    tables = [{plain(item): (item, guard) for item, guard in each.items} for each in (a, b)]
+    rows = []
+    for value, (item, _) in sorted((tables[0] | tables[1]).items(), key=itemgetter(0)):
+        guards = [table[value][1] if value in table else False for table in tables]
+        rows.append((item, choice(condition, *guards)))
+    return SetOf(tuple(rows), listed=True)
 
 
 def _merge_seqs(condition: Truth, a: SeqOf, b: SeqOf) -> SeqOf:
@@ -168,11 +159,7 @@ def equal(a: Tree, b: Tree) -> Truth:
             pairs = zip(a.records, b.records, strict=True)
             tags = [equal_numbers(a.tag, index) for index in range(len(a.records))]
             # Only the records of the common variant: those of other variants are meaningless leftovers.
-            inside = [
-                implies(tag, equal(x, y))
-                for tag, (x, y) in zip(tags, pairs, strict=True)
-                if x is not None and y is not None
-            ]
+            inside = [implies(tag, equal(x, y)) for tag, (x, y) in zip(tags, pairs, strict=True)]
             return conj([equal_numbers(a.tag, b.tag), *inside])
         case SetOf() | RangeOf():
             return both(subset(a, b), subset(b, a))
@@ -187,10 +174,6 @@ def equal(a: Tree, b: Tree) -> Truth:
             # Equal if every item of either occurs equally often in both; the order does not matter.
             items = [item for item, _ in (*a.items, *b.items)]
             return conj([equal_numbers(count(a, item), count(b, item)) for item in items])
-        case bool():
-            return iff(a, b)
-        case int() | Cases():
-            return equal_numbers(a, b)
     return iff(a, b) if is_truth(a) else equal_numbers(a, b)
 
 

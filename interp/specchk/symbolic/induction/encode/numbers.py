@@ -9,6 +9,7 @@ A number is one of
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -68,21 +69,23 @@ def same_number(a: Number, b: Number) -> bool:
     return bool(a.eq(b))
 
 
-def merge_numbers(condition: Truth, a: Number, b: Number) -> Number:
+def merge_by(condition: Truth, a: Number, b: Number) -> Number:
     """`a` if the condition holds, else `b`."""
+    if isinstance(condition, bool):
+        return a if condition else b
     if same_number(a, b):
         return a
     some, others = ways(a), ways(b)
-    if some is None or others is None:
-        return z3.If(condition, term(a), term(b))
-    table = dict(others)
-    values = sorted({value for value, _ in (*some, *others)})
-    first = dict(some)
-    # A choice for each value instead of a term: values that both numbers have stay without the condition.
-    rows = [(v, choice(condition, first.get(v, False), table.get(v, False))) for v in values]
-    if len(rows) > MAX_CASES:
-        return z3.If(condition, term(a), term(b))
-    return cases(rows)
+    if some is not None and others is not None:
+        first, second = dict(some), dict(others)
+        # A choice for each value instead of a term: values that both numbers have stay without the condition.
+        rows = [
+            (v, choice(condition, first.get(v, False), second.get(v, False)))
+            for v in sorted({*first, *second})
+        ]
+        if len(rows) <= MAX_CASES:
+            return cases(rows)
+    return z3.If(condition, term(a), term(b))
 
 
 def compare(test: Callable[[Any, Any], Any], a: Number, b: Number) -> Truth:
@@ -91,7 +94,8 @@ def compare(test: Callable[[Any, Any], Any], a: Number, b: Number) -> Truth:
     if some is not None and others is not None:
         # Both sides are cases: a proposition over their guards, without arithmetic.
         if len(some) * len(others) <= MAX_CASES * MAX_CASES:
-            return disj(_holding(test, some, others))
+            rows = [(guard, [other for x, other in others if test(value, x)]) for value, guard in some]
+            return disj(g if len(fitting) == len(others) else both(g, disj(fitting)) for g, fitting in rows)
     elif some is not None and len(some) > 1:
         # Compared with an offset, each value gives a bound of its own under its guard: difference
         # constraints, not one over a nested if-then-else.
@@ -101,28 +105,19 @@ def compare(test: Callable[[Any, Any], Any], a: Number, b: Number) -> Truth:
     return test(term(a), term(b))
 
 
-def _holding(test: Callable[[Any, Any], Any], some: Any, others: Any) -> list[Truth]:
-    """For each value of one side, the condition that the other has a value that passes."""
-    rows = []
-    for value, guard in some:
-        fitting = [other for x, other in others if test(value, x)]
-        rows.append(guard if len(fitting) == len(others) else both(guard, disj(fitting)))
-    return rows
-
-
 def equal_numbers(a: Number, b: Number) -> Truth:
     """`a == b`."""
-    return True if same_number(a, b) else compare(lambda x, y: x == y, a, b)
+    return True if same_number(a, b) else compare(operator.eq, a, b)
 
 
 def less(a: Number, b: Number) -> Truth:
     """`a < b`."""
-    return False if same_number(a, b) else compare(lambda x, y: x < y, a, b)
+    return False if same_number(a, b) else compare(operator.lt, a, b)
 
 
 def at_most(a: Number, b: Number) -> Truth:
     """`a <= b`."""
-    return True if same_number(a, b) else compare(lambda x, y: x <= y, a, b)
+    return True if same_number(a, b) else compare(operator.le, a, b)
 
 
 def combine(
@@ -145,23 +140,16 @@ def greatest(a: Number, b: Number) -> Number:
     return merge_by(at_most(b, a), a, b)
 
 
-def merge_by(condition: Truth, a: Number, b: Number) -> Number:
-    """Like `merge_numbers`, for a condition that may be decided."""
-    if isinstance(condition, bool):
-        return a if condition else b
-    return merge_numbers(condition, a, b)
-
-
 def quotient(a: Number, b: Number) -> Number:
     """Floor division; the divisor is not 0 wherever the result is used."""
     # Z3 divides like SMT-LIB, with a remainder that is never negative; specs round down, like Python.  For a
     # negative divisor both signs are changed first.
-    return _divided(lambda x, y: x // y, lambda x, y: z3.If(y > 0, x / y, (-x) / (-y)), a, b)
+    return _divided(operator.floordiv, lambda x, y: z3.If(y > 0, x / y, (-x) / (-y)), a, b)
 
 
 def remainder(a: Number, b: Number) -> Number:
     """The remainder of floor division: it has the divisor's sign."""
-    return _divided(lambda x, y: x % y, lambda x, y: z3.If(y > 0, x % y, -((-x) % (-y))), a, b)
+    return _divided(operator.mod, lambda x, y: z3.If(y > 0, x % y, -((-x) % (-y))), a, b)
 
 
 def _divided(

@@ -8,11 +8,13 @@ which it notes the condition under which it has no value.  Each is the rule of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from operator import add, mul, sub
 from types import MappingProxyType
 
 from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
-from specchk.ir.types import Bool, Enum, Int, Map, Sort, Type, of_shape, show
+from specchk.ir.types import Bool, Enum, Int, Map, Sort, Type, Union, of_shape, show
 from specchk.lang.text.source import Span
 from specchk.meaning.values import positions
 from specchk.symbolic.induction.encode import collections as of
@@ -31,7 +33,7 @@ from specchk.symbolic.induction.encode.numbers import (
 )
 from specchk.symbolic.induction.encode.scope import StepScope
 from specchk.symbolic.induction.encode.states import keys
-from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, Opt, Tagged, Tree, expanded, plain
+from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, Opt, Tree, expanded, plain, tagged
 
 Rule = Callable[[Apply, Sequence[Tree], StepScope], Tree]
 
@@ -64,28 +66,18 @@ def _decreased(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     return new
 
 
-def _field(expr: Apply, args: Sequence[Tree], _: StepScope) -> Tree:
-    return args[0][expr.data]
-
-
 def _with_field(expr: Apply, args: Sequence[Tree], _: StepScope) -> Tree:
     old = args[0]
     return (*old[: expr.data], args[1], *old[expr.data + 1 :])
 
 
 def _variant(expr: Apply, args: Sequence[Tree], _: StepScope) -> Tree:
-    kind = expr.type
-    size = len(kind.variants)  # type: ignore[union-attr]
-    return Tagged(expr.data, tuple([args[0] if tag == expr.data else None for tag in range(size)]))
+    return tagged(expr.data, args[0], len(of_shape(expr.type, Union).variants))
 
 
 def _get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     scope.fail(negation(args[0].present), expr.span, "`get` of none")
     return args[0].item
-
-
-def _get_or(_: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    return merge(args[0].present, args[0].item, args[1])
 
 
 def decided_position(kind: Type, key: Tree) -> int | None:
@@ -96,41 +88,30 @@ def decided_position(kind: Type, key: Tree) -> int | None:
 
 def key_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Truth]:
     """For each position of a map over `kind`, whether it is the key's; a fault outside the type."""
-    known = keys(kind)
-    guards: list[Truth] = [False] * len(known)
-    values = expanded(key)
+    known, values = keys(kind), expanded(key)
     if values is None:
-        return _term_guards(kind, key, span, scope)
-    table = positions(kind)
-    beyond: list[Truth] = []
-    for value, guard in values:
-        position = table.get(value)
-        if position is None:
-            beyond.append(guard)
-        else:
-            # `expanded` may list one value several times, each time with a guard.
-            guards[position] = disj((guards[position], guard))
-    scope.fail(disj(beyond), span, f"the key is outside {show(kind)}")
-    return guards
-
-
-def _term_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Truth]:
-    if not isinstance(kind, Int | Bool | Enum | Sort):
-        raise CannotEncode("this key cannot be listed")
-    # An offset as a key: its values cannot be listed, but it can be compared with each position.
-    guards = [equal_numbers(key, value) for value in keys(kind)]
-    scope.fail(negation(disj(guards)), span, f"the key is outside {show(kind)}")
+        if not isinstance(kind, Int | Bool | Enum | Sort):
+            raise CannotEncode("this key cannot be listed")
+        # An offset as a key: its values cannot be listed, but it can be compared with each position.
+        guards: list[Truth] = [equal_numbers(key, value) for value in known]
+        beyond = negation(disj(guards))
+    else:
+        # `expanded` may list one value several times, each time with a guard.
+        table = positions(kind)
+        guards = [False] * len(known)
+        for value, guard in values:
+            if value in table:
+                guards[table[value]] = disj((guards[table[value]], guard))
+        beyond = disj([guard for value, guard in values if value not in table])
+    scope.fail(beyond, span, f"the key is outside {show(kind)}")
     return guards
 
 
 def _map_get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     guards = key_guards(of_shape(expr.args[0].type, Map).key, args[1], expr.span, scope)
-    return _somewhere(select(list(zip(guards, args[0], strict=True))), args[0])
-
-
-def _somewhere(tree: Tree, among: Sequence[Tree]) -> Tree:
-    """The item, or (if there cannot be one, which is a fault) any value of the type."""
-    return among[0] if tree is None and among else tree
+    entry = select(list(zip(guards, args[0], strict=True)))
+    # Any value of the type if there cannot be an entry, which is a fault.
+    return args[0][0] if entry is None and args[0] else entry
 
 
 def _map_set(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
@@ -139,30 +120,21 @@ def _map_set(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     return tuple([merge(guard, args[2], old) for guard, old in zip(guards, args[0], strict=True)])
 
 
-def _in_set(_: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    return has(args[1], args[0])
-
-
-def _some(item: Tree) -> Opt:
-    return Opt(True, item)
-
-
 RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {
         Op.EQ: _pure(equal), Op.NE: _pure(lambda a, b: negation(equal(a, b))),
         Op.LT: _pure(less), Op.LE: _pure(at_most), Op.NOT: _pure(negation),
-        Op.NEG: _pure(lambda a: combine(lambda x, y: x - y, 0, a)),
-        Op.ADD: _pure(lambda a, b: combine(lambda x, y: x + y, a, b)),
-        Op.SUB: _pure(lambda a, b: combine(lambda x, y: x - y, a, b)),
-        Op.MUL: _pure(lambda a, b: combine(lambda x, y: x * y, a, b)),
+        Op.NEG: _pure(partial(combine, sub, 0)), Op.ADD: _pure(partial(combine, add)),
+        Op.SUB: _pure(partial(combine, sub)), Op.MUL: _pure(partial(combine, mul)),
         Op.DIV: _divided(quotient), Op.MOD: _divided(remainder),
         Op.MIN: _pure(least), Op.MAX: _pure(greatest), Op.DECREASED: _decreased,
-        Op.RECORD: _tuple, Op.FIELD: _field, Op.WITH_FIELD: _with_field,
+        Op.RECORD: _tuple, Op.FIELD: lambda expr, args, scope: args[0][expr.data], Op.WITH_FIELD: _with_field,
         Op.VARIANT: _variant, Op.IS_VARIANT: lambda expr, args, scope: tag_is(args[0], expr.data),
-        Op.SOME: _pure(_some), Op.GET: _get, Op.GET_OR: _get_or,
+        Op.SOME: _pure(lambda item: Opt(True, item)), Op.GET: _get,
+        Op.GET_OR: _pure(lambda option, other: merge(option.present, option.item, other)),
         Op.MAP: _tuple, Op.MAP_GET: _map_get, Op.MAP_SET: _map_set,
         Op.SET: lambda expr, args, scope: set_of([(arg, True) for arg in args]),
-        Op.RANGE: of.numbers, Op.IN_SET: _in_set, Op.SUBSET: _pure(subset),
+        Op.RANGE: of.numbers, Op.IN_SET: _pure(lambda item, a: has(a, item)), Op.SUBSET: _pure(subset),
         Op.UNION: _pure(of.union), Op.INTERSECT: _pure(of.intersection), Op.DIFFERENCE: _pure(of.difference),
         Op.CARD: _pure(of.cardinality), Op.SUBSETS: _pure(of.subsets),
         Op.SET_MIN: of.extreme(less, "min"), Op.SET_MAX: of.extreme(lambda a, b: less(b, a), "max"),
@@ -175,8 +147,8 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.BAG: _pure(lambda *items: BagOf(tuple([(item, True) for item in items]))),
         Op.BAG_ADD: _pure(lambda b, item: BagOf((*b.items, (item, True)))), Op.BAG_REMOVE: of.bag_remove,
         Op.BAG_COUNT: _pure(count), Op.BAG_UNION: _pure(lambda a, b: BagOf((*a.items, *b.items))),
-        Op.IN_BAG: _pure(lambda item, b: has(of.bag_items(b), item)),
+        Op.IN_BAG: _pure(lambda item, b: has(set_of(b.items), item)),
         Op.BAG_CARD: _pure(lambda b: counted([guard for _, guard in b.items])),
-        Op.BAG_ITEMS: _pure(of.bag_items),
+        Op.BAG_ITEMS: _pure(lambda b: set_of(b.items)),
     }
 )  # fmt: skip

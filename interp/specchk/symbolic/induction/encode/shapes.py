@@ -15,34 +15,11 @@ import z3
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specchk.ir.types import (
-    Bag,
-    Bool,
-    Enum,
-    Int,
-    Map,
-    Option,
-    Record,
-    Seq,
-    Set,
-    Sort,
-    Type,
-    Union,
-    cardinality,
-    has_horizon,
-)
+from specchk.ir import types
+from specchk.ir.types import Type, cardinality, has_horizon
 from specchk.symbolic.induction.encode.bools import Truth, disj, negation
 from specchk.symbolic.induction.encode.numbers import Number, equal_numbers, ways
-from specchk.symbolic.induction.encode.trees import (
-    BagOf,
-    CannotEncode,
-    Opt,
-    SeqOf,
-    SetOf,
-    Tagged,
-    Tree,
-    expanded,
-)
+from specchk.symbolic.induction.encode.trees import CannotEncode, Opt, Tree, collection, expanded, tagged
 
 MAX_OUTLINES = 64  # of a tree
 
@@ -69,23 +46,23 @@ def outlines(tree: Tree, kind: Type) -> list[Outline]:
     In each state, one of them is that of the tree, and its guards hold.
     """
     match kind:
-        case Int() if kind.horizon:
+        case types.Int() if kind.horizon:
             return [Outline((), None, (tree,))]
-        case Option() if tree is not None:
+        case types.Option() if tree is not None:
             some = [] if tree.present is False else joined([outlines(tree.item, kind.item)])
             none = [] if tree.present is True else [Outline((negation(tree.present),), (), ())]
             return [*none, *[_under(tree.present, one) for one in some]]
-        case Record() if tree is not None:
+        case types.Record() if tree is not None:
             return joined([outlines(part, k) for part, (_, k) in zip(tree, kind.fields, strict=True)])
-        case Map() if tree is not None:
+        case types.Map() if tree is not None:
             return joined([outlines(part, kind.value) for part in tree])
-        case Union() if tree is not None:
+        case types.Union() if tree is not None:
             return [
                 _under(guard, replace(one, value=(tag, one.value)))
                 for tag, guard in _ways(tree.tag)
                 for one in outlines(tree.records[tag], kind.variants[tag][1])
             ]
-        case Seq() if tree is not None:
+        case types.Seq() if tree is not None:
             return [
                 _under(guard, one)
                 for size, guard in _ways(tree.length)
@@ -106,9 +83,9 @@ def _ways(number: Number) -> Sequence[tuple[int, Truth]]:
 
 def _of_term(tree: Tree, kind: Type) -> list[tuple[Any, Truth]]:
     """The values of a term without cases, and None for all values beyond its type."""
-    if not isinstance(kind, Int | Enum | Sort) or cardinality(kind) > MAX_OUTLINES:
+    if not isinstance(kind, types.Int | types.Enum | types.Sort) or cardinality(kind) > MAX_OUTLINES:
         raise Undecided
-    first = kind.low if isinstance(kind, Int) else 0
+    first = kind.low if isinstance(kind, types.Int) else 0
     rows = [(value, equal_numbers(tree, value)) for value in range(first, first + cardinality(kind))]
     return [*rows, (None, negation(disj([guard for _, guard in rows])))]
 
@@ -137,50 +114,45 @@ def opened(value: Any, kind: Type, names: list[str], name: str) -> Tree:
     Raises `NotOfType` if the value does not have the type.
     """
     match kind:
-        case Int() if kind.horizon:
+        case types.Int() if kind.horizon:
             if value is None:
                 names.append(f"{name}.{len(names) + 1}")
                 return z3.Int(names[-1])
-        case Bool() if isinstance(value, int) and value in (0, 1):
+        case types.Bool() if isinstance(value, int) and value in (0, 1):
             return bool(value)
-        case Int() if _is_number(value) and kind.low <= value <= kind.high:
+        case types.Int() if _is_number(value) and kind.low <= value <= kind.high:
             return value
-        case Enum() | Sort() if _is_number(value) and 0 <= value < len(kind.members):
+        case types.Enum() | types.Sort() if _is_number(value) and 0 <= value < len(kind.members):
             return value
-        case Union() if _is_pair(value) and 0 <= value[0] < len(kind.variants):
-            records: list[Tree] = [None] * len(kind.variants)
-            records[value[0]] = opened(value[1], kind.variants[value[0]][1], names, name)
-            return Tagged(value[0], tuple(records))
-        case Set() | Bag() if has_horizon(kind):
+        case types.Union() if _is_pair(value) and 0 <= value[0] < len(kind.variants):
+            record = opened(value[1], kind.variants[value[0]][1], names, name)
+            return tagged(value[0], record, len(kind.variants))
+        case types.Set() | types.Bag() if has_horizon(kind):
             raise CannotEncode("offsets are kept in a set or a bag")
     kinds = _kinds(value, kind) if isinstance(value, tuple) else None
     if kinds is None or len(kinds) != len(value):
         raise NotOfType
     trees = tuple([opened(part, inner, names, name) for part, inner in zip(value, kinds, strict=True)])
     match kind:
-        case Option():
+        case types.Option():
             return Opt(True, trees[0]) if trees else Opt(False, None)
-        case Set():
-            return SetOf(tuple([(tree, True) for tree in trees]), listed=True)
-        case Bag():
-            return BagOf(tuple([(tree, True) for tree in trees]))
-        case Seq():
-            return SeqOf(len(trees), trees)
+        case types.Set() | types.Bag() | types.Seq():
+            return collection(trees, kind)
     return trees
 
 
 def _kinds(value: tuple[Any, ...], kind: Type) -> Sequence[Type] | None:
     """The types of the parts of a value, if their number is possible."""
     match kind:
-        case Record():
+        case types.Record():
             return [part for _, part in kind.fields]
-        case Map():
+        case types.Map():
             return [kind.value] * cardinality(kind.key)
-        case Option():
+        case types.Option():
             return [kind.item] * min(len(value), 1)
-        case Seq() | Bag():
+        case types.Seq() | types.Bag():
             return [kind.item] * min(len(value), kind.limit)
-        case Set() if all(a < b for a, b in pairwise(value)):
+        case types.Set() if all(a < b for a, b in pairwise(value)):
             return [kind.item] * len(value)
     return None
 

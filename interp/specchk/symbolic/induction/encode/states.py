@@ -13,24 +13,9 @@ from typing import Any
 import z3
 from msgspec import Struct, field
 
+from specchk.ir import types
 from specchk.ir.nodes import Value
-from specchk.ir.types import (
-    Bag,
-    Bool,
-    Enum,
-    Int,
-    Map,
-    Option,
-    Record,
-    Seq,
-    Set,
-    Sort,
-    Type,
-    Union,
-    cardinality,
-    has_horizon,
-    show,
-)
+from specchk.ir.types import Type, cardinality, has_horizon, show
 from specchk.meaning.values import universe
 from specchk.symbolic.induction.encode.bools import Truth, both, disj, implies
 from specchk.symbolic.induction.encode.numbers import Cases, Number, counted, equal_numbers, less, term
@@ -44,6 +29,7 @@ from specchk.symbolic.induction.encode.trees import (
     Tagged,
     Tree,
     lift,
+    tagged,
 )
 
 MAX_PROPOSITIONS = 16  # a longer range of numbers is an integer term with two ends
@@ -63,19 +49,18 @@ def keys(kind: Type) -> list[Value]:
 def default(kind: Type) -> Tree:
     """Some value of a type, for places that no step evaluates."""
     match kind:
-        case Bool():
+        case types.Bool():
             return False
-        case Int():
+        case types.Int():
             return kind.low
-        case Enum() | Sort():
+        case types.Enum() | types.Sort():
             return 0
-        case Record():
+        case types.Record():
             return tuple([default(part) for _, part in kind.fields])
-        case Map():
+        case types.Map():
             return tuple([default(kind.value) for _ in keys(kind.key)])
-        case Union():
-            rest = [None] * (len(kind.variants) - 1)
-            return Tagged(0, (default(kind.variants[0][1]), *rest))
+        case types.Union():
+            return tagged(0, default(kind.variants[0][1]), len(kind.variants))
     return lift((), kind)
 
 
@@ -96,29 +81,29 @@ class OpenTrees(Struct):
     def tree(self, kind: Type, name: str) -> Tree:
         """An open value of a type; its names are distinct and start with `name`."""
         match kind:
-            case Bool():
+            case types.Bool():
                 return self._bool(name)
-            case Int() | Enum() | Sort():
+            case types.Int() | types.Enum() | types.Sort():
                 return self.number(kind, name)
-            case Option():
+            case types.Option():
                 return Opt(self._bool(f"{name}?"), self.tree(kind.item, f"{name}!"))
-            case Record():
+            case types.Record():
                 return tuple([self.tree(part, f"{name}.{field}") for field, part in kind.fields])
-            case Union():
+            case types.Union():
                 tag = self._one_of(range(len(kind.variants)), f"{name}#")
                 records = [self.tree(record, f"{name}.{tag}") for tag, record in kind.variants]
                 return Tagged(tag, tuple(records))
-            case Map():
+            case types.Map():
                 size = len(keys(kind.key))
                 return tuple([self.tree(kind.value, f"{name}[{index}]") for index in range(size)])
-            case Set():
+            case types.Set():
                 items = keys(kind.item)
                 # A proposition for each possible item, so that two sets are equal if the propositions are.
                 rows = [(lift(item, kind.item), self._bool(f"{name}<{k}>")) for k, item in enumerate(items)]
                 if kind.keyed:
                     self._one_value_each(items, [is_in for _, is_in in rows])
                 return SetOf(tuple(rows), listed=True)
-            case Seq() | Bag():
+            case types.Seq() | types.Bag():
                 return self._slots(kind, name)
 
     def _one_value_each(self, pairs: list[Value], present: list[Any]) -> None:
@@ -127,10 +112,10 @@ class OpenTrees(Struct):
             mine = [is_in for (own, _), is_in in zip(pairs, present, strict=True) if own == key]  # type: ignore[misc]
             self.facts.append(z3.AtMost(*mine, 1))
 
-    def number(self, kind: Int | Enum | Sort, name: str) -> Number:
+    def number(self, kind: types.Int | types.Enum | types.Sort, name: str) -> Number:
         """An open number, or member of an enum or sort."""
-        low, high = (kind.low, kind.high) if isinstance(kind, Int) else (0, len(kind.members) - 1)
-        horizon = isinstance(kind, Int) and kind.horizon
+        low, high = (kind.low, kind.high) if isinstance(kind, types.Int) else (0, len(kind.members) - 1)
+        horizon = isinstance(kind, types.Int) and kind.horizon
         # Control parts as propositions: the SAT core decides them without arithmetic.
         if not horizon and high - low < MAX_PROPOSITIONS:
             return self._one_of(range(low, high + 1), name)
@@ -141,7 +126,7 @@ class OpenTrees(Struct):
         self.facts.append(number >= low)
         if horizon:
             self.offsets.append(number)
-        if not horizon:
+        else:
             self.facts.append(number <= high)
         return number
 
@@ -157,11 +142,11 @@ class OpenTrees(Struct):
         self.facts += [z3.Or(flags), z3.AtMost(*flags, 1)]
         return Cases(tuple(zip(values, flags, strict=True)))
 
-    def _slots(self, kind: Seq | Bag, name: str) -> Tree:
+    def _slots(self, kind: types.Seq | types.Bag, name: str) -> Tree:
         if kind.limit > MAX_SLOTS:
             raise CannotEncode(f"more than {MAX_SLOTS} places")
         slots = [self.tree(kind.item, f"{name}[{k}]") for k in range(kind.limit)]
-        if isinstance(kind, Seq):
+        if isinstance(kind, types.Seq):
             return SeqOf(self._one_of(range(kind.limit + 1), f"{name}#"), tuple(slots))
         present = [self._bool(f"{name}[{k}]?") for k in range(kind.limit)]
         # A bag has no order, so its items may fill the first slots: of states that differ only by gaps, one
@@ -192,61 +177,58 @@ class ModelReader:
     def value(self, tree: Tree, kind: Type) -> Value:
         """A core value."""
         match kind:
-            case Bool():
+            case types.Bool():
                 return self.truth(tree)
-            case Int() | Enum() | Sort():
+            case types.Int() | types.Enum() | types.Sort():
                 return self.number(tree)
-            case Option():
+            case types.Option():
                 return (self.value(tree.item, kind.item),) if self.truth(tree.present) else ()
-            case Record():
+            case types.Record():
                 return tuple([self.value(t, part) for t, (_, part) in zip(tree, kind.fields, strict=True)])
-            case Union():
+            case types.Union():
                 tag = self.number(tree.tag)
                 return (tag, self.value(tree.records[tag], kind.variants[tag][1]))
-            case Map():
+            case types.Map():
                 return tuple([self.value(part, kind.value) for part in tree])
-            case Set() if isinstance(tree, RangeOf):
+            case types.Set() if isinstance(tree, RangeOf):
                 return tuple(range(self.number(tree.low), self.number(tree.high) + 1))
-            case Set():
+            case types.Set():
                 return tuple(sorted({self.value(i, kind.item) for i, g in tree.items if self.truth(g)}))
-            case Seq():
+            case types.Seq():
                 return tuple([self.value(i, kind.item) for i in tree.slots[: self.number(tree.length)]])
-            case Bag():
+            case types.Bag():
                 return tuple(sorted([self.value(i, kind.item) for i, g in tree.items if self.truth(g)]))
 
 
 def outside(tree: Tree, kind: Type) -> list[tuple[Truth, str]]:
     """The conditions under which a tree is outside its type, with reasons; horizons have no upper end."""
     match kind:
-        case Int():
-            return _outside_int(tree, kind)
-        case Option():
+        case types.Int():
+            beyond = False if kind.horizon else less(kind.high, tree)
+            return [(disj((less(tree, kind.low), beyond)), f"a value outside {show(kind)}")]
+        case types.Option():
             return _under(tree.present, outside(tree.item, kind.item)) if tree.present is not False else []
-        case Record():
+        case types.Record():
             return [row for t, (_, part) in zip(tree, kind.fields, strict=True) for row in outside(t, part)]
-        case Map():
+        case types.Map():
             return [row for part in tree for row in outside(part, kind.value)]
-        case Union():
+        case types.Union():
             return [
                 row
                 for tag, (record, (_, part)) in enumerate(zip(tree.records, kind.variants, strict=True))
                 if record is not None
                 for row in _under(equal_numbers(tree.tag, tag), outside(record, part))
             ]
-        case Set() if isinstance(tree, SetOf):
+        case types.Set() if isinstance(tree, SetOf):
             return [row for item, guard in tree.items for row in _under(guard, outside(item, kind.item))]
-        case Bag():
+        case types.Bag():
             inside = [row for item, guard in tree.items for row in _under(guard, outside(item, kind.item))]
             return [*_too_many(counted([g for _, g in tree.items]), kind.limit), *inside]
-        case Seq():
-            rows = [
-                row
-                for k, slot in enumerate(tree.slots)
-                if slot is not None
-                for row in _under(less(k, tree.length), outside(slot, kind.item))
-            ]
+        case types.Seq():
+            slots = [(less(k, tree.length), slot) for k, slot in enumerate(tree.slots) if slot is not None]
+            rows = [row for guard, slot in slots for row in _under(guard, outside(slot, kind.item))]
             return [*_too_many(tree.length, kind.limit), *rows]
-        case Set():
+        case types.Set():
             raise CannotEncode("a range without a bound is stored")
     return []
 
@@ -257,10 +239,3 @@ def _under(condition: Truth, rows: list[tuple[Truth, str]]) -> list[tuple[Truth,
 
 def _too_many(size: Number, limit: int) -> list[tuple[Truth, str]]:
     return [(less(limit, size), f"more items than a limit of {limit}")]
-
-
-def _outside_int(tree: Number, kind: Int) -> list[tuple[Truth, str]]:
-    wrong = less(tree, kind.low)
-    if not kind.horizon:
-        wrong = disj((wrong, less(kind.high, tree)))
-    return [(wrong, f"a value outside {show(kind)}")]

@@ -21,6 +21,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
+import z3
 from msgspec import Struct
 
 from specchk.ir.nodes import Value
@@ -91,25 +92,32 @@ def lift(value: Value, kind: Type) -> Tree:
             return tuple([lift(v, part) for v, (_, part) in zip(value, kind.fields, strict=True)])
         case Union():
             assert isinstance(value, tuple)
-            records: list[Tree] = [None] * len(kind.variants)
             tag = value[0]
             assert isinstance(tag, int)
-            records[tag] = lift(value[1], kind.variants[tag][1])
-            return Tagged(tag, tuple(records))
+            return tagged(tag, lift(value[1], kind.variants[tag][1]), len(kind.variants))
         case Map():
             assert isinstance(value, tuple)
             return tuple([lift(v, kind.value) for v in value])
         case Set() | Seq() | Bag():
             assert isinstance(value, tuple)
-            items = [lift(v, kind.item) for v in value]
-            if isinstance(kind, Set):
-                return SetOf(tuple([(item, True) for item in items]), listed=True)
-            return (
-                SeqOf(len(items), tuple(items))
-                if isinstance(kind, Seq)
-                else BagOf(tuple([(i, True) for i in items]))
-            )
+            return collection([lift(v, kind.item) for v in value], kind)
     return value
+
+
+def collection(items: Sequence[Tree], kind: Set | Seq | Bag) -> Tree:
+    """The collection of some items, distinct and ascending in a set."""
+    match kind:
+        case Set():
+            return SetOf(tuple([(item, True) for item in items]), listed=True)
+        case Bag():
+            return BagOf(tuple([(item, True) for item in items]))
+        case Seq():
+            return SeqOf(len(items), tuple(items))
+
+
+def tagged(tag: int, record: Tree, variants: int) -> Tagged:
+    """A union whose variant is decided."""
+    return Tagged(tag, tuple([record if other == tag else None for other in range(variants)]))
 
 
 def plain(tree: Tree) -> Value | None:
@@ -134,11 +142,7 @@ def expanded(tree: Tree, limit: int = MAX_WAYS) -> list[tuple[Value, Truth]] | N
             return _expanded_union(tree, limit)
         case SetOf() | BagOf() | SeqOf():
             return _expanded_collection(tree, limit)
-        case RangeOf():
-            return None
-    if hasattr(tree, "sort") and tree.sort().name() == "Bool":
-        return [(False, negation(tree)), (True, tree)] if limit > 1 else None
-    return None
+    return [(False, negation(tree)), (True, tree)] if is_truth(tree) and limit > 1 else None
 
 
 def _product(
@@ -210,9 +214,7 @@ def decided(tree: Tree, value: Value) -> Tree:
             return Opt(True, decided(tree.item, value[0])) if value else Opt(False, None)  # type: ignore[index]
         case Tagged():
             tag: int = value[0]  # type: ignore[index, assignment]
-            rows = [None] * len(tree.records)
-            rows[tag] = decided(tree.records[tag], value[1])  # type: ignore[index]
-            return Tagged(tag, tuple(rows))
+            return tagged(tag, decided(tree.records[tag], value[1]), len(tree.records))  # type: ignore[index]
         case SetOf() | BagOf() | SeqOf():
             raise CannotEncode("a set whose items are collections that are not decided")
     return value
@@ -220,4 +222,4 @@ def decided(tree: Tree, value: Value) -> Tree:
 
 def is_truth(a: Any) -> bool:
     """Whether a leaf is a truth value."""
-    return isinstance(a, bool) or (hasattr(a, "sort") and a.sort().name() == "Bool")
+    return isinstance(a, bool | z3.BoolRef)
