@@ -21,9 +21,10 @@ from specchk.meaning.undefined import Faulty, Undefined
 from specchk.symbolic.induction.encode.bools import conj
 from specchk.symbolic.induction.encode.exprs import encode
 from specchk.symbolic.induction.encode.merge import equal
+from specchk.symbolic.induction.encode.program import System
 from specchk.symbolic.induction.encode.scope import of_state
 from specchk.symbolic.induction.encode.states import ModelReader, OpenTrees
-from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath, all_instances
+from specchk.symbolic.induction.encode.steps import ActionInstance, ActionPath
 from specchk.symbolic.induction.encode.trees import lift, plain
 
 TAG = "chosen."
@@ -77,7 +78,7 @@ class Relation:
         self.tests = [(p.name, self.core.evaluator.compile(p.body)) for p in asked(program)]
         fresh = OpenTrees()
         self.state = tuple(fresh.tree(v.type, v.name) for v in program.variables)
-        self.instances = all_instances(program, self.state, TAG)
+        self.instances = System(program).instances(self.state, TAG)
         self.properties = []
         for prop in asked(program):
             scope = of_state(self.state)

@@ -17,11 +17,11 @@ from specchk.search.budget import Budget
 from specchk.search.verdict import Violated
 from specchk.symbolic.joins import claims
 from specchk.symbolic.joins import search as joins_search
-from specchk.symbolic.joins.claims import ClaimOptions, proved
+from specchk.symbolic.joins.claims import proved
 from specchk.symbolic.legality import check
 from specchk.symbolic.zones.engine import ZoneOptions
 
-FEW = ClaimOptions(most=300, workers=1)
+FEW = (300, 1)  # hulls, and processes
 # With an invariant that no split of hulls is needed for.
 BESIDE = ORDERED.replace(
     "action advance",
@@ -48,7 +48,7 @@ def wrongly_proved(seed: int, folder: Path) -> frozenset[str]:
         return frozenset()
     outcome = exact(program, ZoneOptions(Budget(max_states=120), keep_going=True, workers=1))
     violations = outcome.verdict.violations if isinstance(outcome.verdict, Violated) else ()
-    return proved(program, FEW) & {violation.name for violation in violations}
+    return proved(program, *FEW) & {violation.name for violation in violations}
 
 
 @given(st.integers(0, 10**6))
@@ -63,8 +63,8 @@ def test_claims_that_are_not_tried_again_are_detected(tmp_path, monkeypatch):
     """Planted: claims that had not failed when a search ended count as proved."""
     whole, known = claims._failing, list[frozenset[str] | None]()
 
-    def once(program: Program, options: ClaimOptions) -> frozenset[str] | None:
-        known.append(frozenset() if known and known[-1] else whole(program, options))
+    def once(program: Program, *options: int) -> frozenset[str] | None:
+        known.append(frozenset() if known and known[-1] else whole(program, *options))
         return known[-1]
 
     monkeypatch.setattr(claims, "_failing", once)
@@ -74,32 +74,32 @@ def test_claims_that_are_not_tried_again_are_detected(tmp_path, monkeypatch):
 def test_hulls_prove_what_needs_no_split_beside_what_does(tmp_path, monkeypatch):
     """With one round only those that need no split are left."""
     program = program_of(BESIDE, tmp_path)
-    assert proved(program, FEW) == {"one_of_them", "least", "lower"}
+    assert proved(program, *FEW) == {"one_of_them", "least", "lower"}
     monkeypatch.setattr(joins_search, "MAX_ROUNDS", 1)
-    assert proved(program, FEW) == {"lower"}
+    assert proved(program, *FEW) == {"lower"}
 
 
 def test_nothing_is_proved_behind_an_undefined_step(tmp_path):
     """Hulls do not have the states after it."""
     text = ORDERED.replace("first' = first + 1", f"first' = {UNDEFINED}")
-    assert proved(program_of(text, tmp_path), FEW) == frozenset()
+    assert proved(program_of(text, tmp_path), *FEW) == frozenset()
 
 
 def test_a_search_without_room_proves_nothing(tmp_path):
     """A search ended by a budget has not reached every state."""
     program = program_of(ORDERED, tmp_path)
-    assert proved(program, ClaimOptions(most=1, workers=1)) == frozenset()
+    assert proved(program, 1, 1) == frozenset()
 
 
 @pytest.mark.parametrize("init", ["known and not known", "0 < min({ x for x in { 1 } if known and x < 0 })"])
 def test_nothing_is_proved_of_no_states(tmp_path, init):
     """A spec without initial states, or with unknown ones, has no hull that fails."""
     text = ORDERED.replace("action advance", f"var known : bool\ninit: {init}\naction advance")
-    assert proved(program_of(text, tmp_path), FEW) == frozenset()
+    assert proved(program_of(text, tmp_path), *FEW) == frozenset()
 
 
 def test_the_answer_is_the_same_for_any_number_of_processes(tmp_path):
     """Which invariants are dropped depends on levels, not on where a process has done its slice."""
     program = program_of(BESIDE.replace("both <= max", "both + 1 <= max"), tmp_path)
-    answers = [proved(program, ClaimOptions(300, workers=count)) for count in (1, 2)]
+    answers = [proved(program, 300, count) for count in (1, 2)]
     assert answers == [frozenset({"one_of_them", "lower"})] * 2

@@ -57,15 +57,14 @@ def impossible_conditions(
         if condition.key in only and _has_open_offsets(program, witness)
     }
     engine = loaded("specchk.symbolic.joins.claims")
-    options = engine.ClaimOptions(most)
-    proved = engine.proved(with_denials(program, claims.values()), options)
+    proved = engine.proved(with_denials(program, claims.values()), most)
     left = [claim for claim in claims.values() if claim.name not in proved]
     if left and program.invariants:
         # Hulls are split by the comparisons of a claim that fails in them.  Properties that hold in a program
         # compare more; the lemmas are claims themselves, so that nothing is assumed.
         lemmas = [prop for prop in program.invariants if _has_open_offsets(program, prop)]
         beside = with_denials(program, left)
-        proved |= engine.proved(replace(beside, invariants=(*beside.invariants, *lemmas)), options)
+        proved |= engine.proved(replace(beside, invariants=(*beside.invariants, *lemmas)), most)
     return frozenset([condition for condition, claim in claims.items() if claim.name in proved])
 
 

@@ -118,17 +118,9 @@ class Search:
     def __post_init__(self) -> None:
         self.meter = Meter(self.options.budget)
         self.findings = Findings(self.program)
-        # Renamed, a state has the same future, but not the same instances: fairness to one element of a
-        # sort and to another would become one condition (tlaplus #59).
-        temporal = bool(self.program.temporal)
-        ignored = bool(self.program.ignored)
-        wanted = self.options.symmetry and not temporal and not ignored
-        self.symmetry, self.symmetry_text = symmetry_of(self.program, wanted=wanted)
-        if temporal and self.options.symmetry:
-            self.symmetry_text = "off (temporal properties)"
-        # Which state of several is the first depends on the order of steps, which renaming changes.
-        if ignored and self.options.symmetry:
-            self.symmetry_text = "off (ignored variables)"
+        self.symmetry, self.symmetry_text = None, "off"
+        if self.options.symmetry:
+            self.symmetry, self.symmetry_text = symmetry_of(self.program)
         # A part that no state reaches is a violation then, and must not be one of the order of elements.
         if self.options.strict and any(self.program.points[i].kind != "branch" for i in self._by_order()):
             self.symmetry, self.symmetry_text = None, "off (--strict: a quantifier may end before a part)"

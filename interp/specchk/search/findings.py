@@ -102,7 +102,7 @@ class Findings(Struct):
         """
         bounds = self._bounds(cut=cut, outside=outside, skipped=skipped)
         if complete:
-            for name in self._unreached():
+            for name in self.unreached():
                 self.found["unreachable", name] = Violation("unreachable", name, None, bounds=bounds)
             if strict:
                 of_fairness = [Violation("vacuous", text, None) for text in self.vacuous]
@@ -115,7 +115,7 @@ class Findings(Struct):
             return Violated(tuple(sorted(explained, key=_length)))
         if self.stopped is not None:
             return self.stopped
-        if skipped and (unreached := self._unreached()):
+        if skipped and (unreached := self.unreached()):
             return Inconclusive(f"{', '.join(unreached)}: {NOT_REACHED}", budget=False)
         return HoldsWithin(bounds) if bounds else Holds()
 
@@ -130,7 +130,8 @@ class Findings(Struct):
             bounds.append(f"`ignore {self.program.ignored_names}`")
         return tuple(bounds)
 
-    def _unreached(self) -> list[str]:
+    def unreached(self) -> list[str]:
+        """The names of the witnesses that were not reached."""
         return [prop.name for prop in self.program.witnesses if prop.name not in self.reached]
 
 

@@ -33,10 +33,15 @@ MAX_RENAMINGS = 5040
 MAX_IMAGES = 100_000  # of values of a variable that are kept
 
 
-def symmetry_of(program: Program, *, wanted: bool) -> tuple[Symmetry | None, str]:
+def symmetry_of(program: Program) -> tuple[Symmetry | None, str]:
     """The symmetry to search with, or None, and its description in a report."""
-    if not wanted:
-        return None, "off"
+    # Which state of several is the first depends on the order of steps, which renaming changes.
+    if program.ignored:
+        return None, "off (ignored variables)"
+    # Renamed, a state has the same future, but not the same instances: fairness to one element of a sort and
+    # to another would become one condition (tlaplus #59).
+    if program.temporal:
+        return None, "off (temporal properties)"
     symmetry = Symmetry(program)
     if symmetry.order == 1:
         return None, f"off ({symmetry.reason})" if symmetry.reason else "off"

@@ -16,6 +16,7 @@ from specchk.ir.program import Program
 from specchk.ir.types import Bag, Int, Map, Set, Type, components, has_horizon, has_horizon_keys
 from specchk.ir.walk import assignments, expressions, statements
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
+from specchk.lang.text.source import Span
 
 INDEXING = frozenset({Op.MAP_GET, Op.MAP_SET, Op.SEQ_GET, Op.SEQ_SET, Op.PREFIX, Op.SUFFIX})  # by the second
 HINT = "give it a bounded type, or use an engine that enumerates: --engine native"
@@ -27,7 +28,8 @@ ENUMERATE = "run them with --engine native, or select other properties with --pr
 def check(program: Program) -> None:
     """Raise `SpecError` with all uses that are not allowed for unbounded offsets."""
     # A definition that is used twice is inlined twice; its misuse is one mistake.
-    found = list(dict.fromkeys([*_uses(program), *_variables(program)]))
+    uses = dict.fromkeys([*_uses(program), *_variables(program)])
+    found = [Diagnostic("S701", reason, span, HINT) for reason, span in uses]
     # Zones have no loops of states: a loop of zones may be a path on which offsets grow forever.
     temporal = "the symbolic engine does not check temporal properties"
     found += [Diagnostic("S702", temporal, prop.span, ENUMERATE) for prop in program.temporal]
@@ -37,25 +39,23 @@ def check(program: Program) -> None:
         raise SpecError(found)
 
 
-def _uses(program: Program) -> Iterator[Diagnostic]:
+def _uses(program: Program) -> Iterator[tuple[str, Span]]:
     stmts = [stmt for action in program.actions for stmt in statements(action.body)]
     chosen = [stmt.domain for stmt in stmts if isinstance(stmt, Choice)]
     # `any n in Offset` chooses one open number and lists nothing; everywhere else such a set would be listed.
     # So the comparison is by identity: an equal set elsewhere is refused.
     allowed = {id(domain) for domain in chosen if not _is_ordered(domain.type)}
     for expr in expressions(program):
-        reason = "" if id(expr) in allowed else _wrong(expr)
-        if reason:
-            yield Diagnostic("S701", reason, expr.span, HINT)
+        if id(expr) not in allowed and (reason := _wrong(expr)):
+            yield reason, expr.span
     for action in program.actions:
         for param in action.params:
             if orders_offsets(param.type) or has_horizon_keys(param.type):
-                reason = f"`{param.name}` is a set, a bag or a map of offsets"
-                yield Diagnostic("S701", reason, param.span, HINT)
+                yield f"`{param.name}` is a set, a bag or a map of offsets", param.span
         for stmt in assignments(action.body):
             for step in stmt.path:
                 if step.key is not None and _is_offset(step.key.type):
-                    yield Diagnostic("S701", "an offset is the index of what is assigned", stmt.span, HINT)
+                    yield "an offset is the index of what is assigned", stmt.span
 
 
 def _wrong(expr: Expr) -> str:
@@ -91,20 +91,18 @@ def _is_range(domain: Expr) -> bool:
     return isinstance(domain, Apply) and domain.op is Op.RANGE and has_horizon(domain.type)
 
 
-def _variables(program: Program) -> Iterator[Diagnostic]:
+def _variables(program: Program) -> Iterator[tuple[str, Span]]:
     for constant in program.constants:
         # Even if it is not used: a part that was computed beforehand, or a comparison of the whole map, no
         # longer occurs in an expression.  The model gives it values only up to the horizon.
         if has_horizon_keys(constant.type):
-            reason = f"`{constant.name}` is a map with offsets as its keys"
-            yield Diagnostic("S701", reason, constant.span, HINT)
+            yield f"`{constant.name}` is a map with offsets as its keys", constant.span
     for variable, start in zip(program.variables, program.starts, strict=True):
         if has_horizon_keys(variable.type):
-            reason = f"`{variable.name}` is a map with offsets as its keys"
-            yield Diagnostic("S701", reason, variable.span, HINT)
+            yield f"`{variable.name}` is a map with offsets as its keys", variable.span
         if has_horizon(variable.type) and start.value is None:
             reason = f"`{variable.name}` has offsets and no initial value, so all of them would be listed"
-            yield Diagnostic("S701", reason, variable.span, HINT)
+            yield reason, variable.span
 
 
 def _is_offset(kind: Type) -> bool:

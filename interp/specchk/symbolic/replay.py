@@ -35,6 +35,7 @@ from specchk.search.replay import ReplayFailed, quiet_steps_to
 from specchk.search.verdict import Step, Trace
 
 T = TypeVar("T")
+Failing = tuple[str, str, Blame | None]  # the kind and the name of a violation, and its reason
 LISTED = 16  # this many of the least numbers are candidates on every path
 
 
@@ -214,59 +215,54 @@ class Replay:
                     if after in [found[2] for found in self.stepper.of_action(before, index, args)]:
                         yield Step.of(self.program, index, args, after)
 
-    def failed(self, trace: Trace) -> list[tuple[str, str, Blame | None]]:
-        """The violation at the end of a trace or in a step out of it: kind, name and blame."""
-        state = trace.last
-        return [*self.met(trace), *self._faults(state)]
+    def failed(self, trace: Trace) -> list[Failing]:
+        """The violations at the end of a trace or in a step out of it."""
+        return [*self.met(trace), *self._faults(trace.last)]
 
-    def met(self, trace: Trace) -> list[tuple[str, str, Blame | None]]:
+    def met(self, trace: Trace) -> list[Failing]:
         """As `failed`, for the last state and the step to it."""
-        before = trace.states[-2] if trace.steps else None
-        env = self.properties.environment(trace.last)
-        found = [(kind, p.name, b) for p, kind, b in self.properties.failed(env, self.properties.invariants)]
-        if before is not None:
-            env = self.properties.environment(before, trace.last)
-            rows = self.properties.failed(env, self.properties.steps)
-            found += [(kind, prop.name, blame) for prop, kind, blame in rows]
-        return [*found, *self._unclear(trace.last)]
+        properties, env = self.properties, self.properties.environment(trace.last)
+        rows = [*properties.failed(env, properties.invariants)]
+        if trace.steps:
+            rows += properties.failed(properties.environment(*trace.states[-2:]), properties.steps)
+        return [*[(kind, prop.name, blame) for prop, kind, blame in rows], *self._unclear(env)]
 
     def reaches(self, state: State, name: str) -> bool:
         """Whether a state satisfies the witness of this name."""
         env = self.properties.environment(state)
         return any(answer(prop, test, env) for prop, test in self.properties.witnesses if prop.name == name)
 
-    def left(self, state: State) -> list[tuple[str, str, Blame | None]]:
-        """As `failed`, for the steps out of a state: one is undefined, or there are none."""
-        return [*self._undefined(state), *self._ended(state)]
-
-    def _ended(self, state: State) -> list[tuple[str, str, Blame | None]]:
-        """Whether a state is a deadlock, or one without steps for which `deadlock ok` is undefined.
+    def left(self, state: State) -> list[Failing]:
+        """As `failed`, for the steps out of a state: one is undefined, or there are none.
 
         The caller has found that no number enables a step, listed or not.  Open numbers confirm this if they
         can be computed with; otherwise only the listed ones do.
         """
         try:
+            self.stepper.successors(state)
             is_deadlock = self.ends.end(state) in (End.DEADLOCK, End.UNDECIDED)
+        except Faulty as fault:
+            return [
+                ("undefined", self.program.actions[fault.action].name, Blame.of_fault(self.program, fault))
+            ]
         except NoAnswer as reason:
             return [("undefined", reason.name, reason.blame)]
         return [("deadlock", "deadlock", None)] if is_deadlock else []
 
-    def _unclear(self, state: State) -> list[tuple[str, str, Blame | None]]:
+    def _unclear(self, env: list[Any]) -> Iterator[Failing]:
         """The undefined constraint of a state, or the undefined witnesses of a state inside them all."""
-        env = self.properties.environment(state)
         try:
             witnesses = self.properties.witnesses if self.properties.inside(env) else []
         except NoAnswer as reason:
-            return [("undefined", reason.name, reason.blame)]
-        found: list[tuple[str, str, Blame | None]] = []
+            yield "undefined", reason.name, reason.blame
+            return
         for prop, test in witnesses:
             try:
                 answer(prop, test, env)
             except NoAnswer as reason:
-                found.append(("undefined", reason.name, reason.blame))
-        return found
+                yield "undefined", reason.name, reason.blame
 
-    def _faults(self, state: State) -> Iterator[tuple[str, str, Blame | None]]:
+    def _faults(self, state: State) -> Iterator[Failing]:
         """The actions that are undefined in a state, each once."""
         for index, action in enumerate(self.program.actions):
             try:
@@ -277,11 +273,3 @@ class Replay:
 
     def _arguments(self, action: Action) -> Iterator[tuple[Value, ...]]:
         return itertools.product(*(sorted(universe(param.type, self.numbers)) for param in action.params))
-
-    def _undefined(self, state: State) -> list[tuple[str, str, Blame | None]]:
-        try:
-            self.stepper.successors(state)
-        except Faulty as fault:
-            name = self.program.actions[fault.action].name
-            return [("undefined", name, Blame.of_fault(self.program, fault))]
-        return []

@@ -19,7 +19,7 @@ from specchk.cli.exits import Exit
 from specchk.cli.groups import GroupedCommand, argument, option, takes
 from specchk.cli.output import rewrite_line
 from specchk.compile.instantiate import Instance, instantiate
-from specchk.ir.program import Program, Property
+from specchk.ir.program import Program, Property, without_ends
 from specchk.ir.types import BOOL
 from specchk.lang.text.given import opened
 from specchk.report.json import model_json
@@ -121,7 +121,7 @@ def _result(certificate: Any, instance: Instance, choice: RecheckChoice) -> Any:
         return checker.Recheck(problems=[unmet])
     on_query = None if choice.smt_lib is None else _writer(Path(choice.smt_lib))
     if certificate.invariants is not None:
-        program = checker.of_invariants(_with_lemmas(instance, certificate.lemmas, as_json=choice.as_json))
+        program = without_ends(_with_lemmas(instance, certificate.lemmas, as_json=choice.as_json))
         return checker.CertificateChecker(program, choice.query_seconds, on_query).invariants()
     states = loaded("specchk.symbolic.certificates.states").CertifiedStates(program, certificate.parts)
     progress = _progress(len(states.groups), quiet=choice.as_json)

@@ -17,10 +17,8 @@ from typing import Any, Protocol
 
 import z3
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from specchk.ir.nodes import Const
-from specchk.ir.program import Program, any_end
+from specchk.ir.program import Program, allows_any_end
 from specchk.meaning.initial import initial_states
 from specchk.symbolic.certificates.states import CertifiedStates, Member, PartGroup
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
@@ -41,14 +39,6 @@ class Decider(Protocol):
 
     def covers(self, source: PartGroup, when: Sequence[Truth], trees: Sequence[Any]) -> bool:
         """Whether all steps to trees under conditions lead to listed states."""
-
-
-class CertifiedCase(Struct, frozen=True):
-    """Some of the states: trees, and the constraints on their numbers."""
-
-    label: str
-    trees: State
-    facts: Callable[[], Sequence[Truth]]
 
 
 class Recheck(Struct):
@@ -92,8 +82,7 @@ class CertificateChecker:
         self._decide(lambda: ())
         for number, group in enumerate(states.groups, 1):
             self._group = group
-            case = CertifiedCase(f"control part {number}", group.trees, partial(states.facts, group))
-            self.check(case, states.member)
+            self.check(f"control part {number}", group.trees, partial(states.facts, group), states.member)
             on_case(self.result)
             if len(self.result.problems) >= MAX_PROBLEMS:
                 break
@@ -113,35 +102,35 @@ class CertificateChecker:
             self._never((first,), f"an initial state begins nothing that `{name}` does", unless=kept)
         self._decide(lambda: ())
         facts = (*facts, *self.system.fresh.facts)
-        case = CertifiedCase("a state in which all invariants hold", state, lambda: facts)
-        self.check(case, lambda trees: conj(hold(trees)))
+        where = "a state in which all invariants hold"
+        self.check(where, state, lambda: facts, lambda trees: conj(hold(trees)))
         return self.result
 
     def _all_hold(self, state: Sequence[Any]) -> list[Truth]:
         return [part for prop in self.program.invariants for part in self.system.holds(prop, tuple(state))]
 
-    def check(self, case: CertifiedCase, member: Member) -> None:
-        """Check the obligations of some of the states."""
+    def check(self, where: str, trees: State, facts: Callable[[], Sequence[Truth]], member: Member) -> None:
+        """Check the obligations of some of the states: trees, with constraints on their numbers."""
         self.result.cases += 1
-        program, where = self.program, case.label
+        program = self.program
         for prop in program.invariants:
-            kept = self.system.kept(prop, case.trees)
+            kept = self.system.kept(prop, trees)
             self._never((), f"`{prop.name}` fails in {where}", unless=kept)
         for prop in program.witnesses:
-            self._never((self.system.unclear(prop, case.trees),), f"`{prop.name}` is undefined in {where}")
-        instances = self.system.instances(case.trees)
+            self._never((self.system.unclear(prop, trees),), f"`{prop.name}` is undefined in {where}")
+        instances = self.system.instances(trees)
         for instance in [one for one in instances if one.outcomes or one.faults]:  # few of them
             name = program.actions[instance.action].name
             self._never((instance.undefined,), f"`{name}` is undefined in {where}")
             for outcome in instance.outcomes:
-                self._step(case, outcome, member, f"`{name}` from {where}")
-        self._decide(case.facts)
-        self._deadlock(case, instances)  # separately, since it may have a quantifier
-        self._decide(case.facts)
+                self._step(trees, outcome, member, f"`{name}` from {where}")
+        self._decide(facts)
+        self._deadlock(trees, instances, where)  # separately, since it may have a quantifier
+        self._decide(facts)
 
-    def _step(self, case: CertifiedCase, outcome: ActionPath, member: Member, label: str) -> None:
+    def _step(self, trees: State, outcome: ActionPath, member: Member, label: str) -> None:
         for prop in self.program.step_invariants:
-            kept = self.system.kept(prop, case.trees, outcome.after)
+            kept = self.system.kept(prop, trees, outcome.after)
             self._never((outcome.guard,), f"`{prop.name}` fails after {label}", unless=kept)
         self._arrival(label, outcome.after, member, outcome.guard)
 
@@ -157,14 +146,14 @@ class CertificateChecker:
         if not (self._decider and self._group and self._decider.covers(self._group, when, after)):
             self._never(when, f"{label} leads to a state that is not listed", unless=member(after))
 
-    def _deadlock(self, case: CertifiedCase, instances: Sequence[ActionInstance]) -> None:
-        fine = self.program.deadlock_ok
-        if fine is not None and isinstance(fine.body, Const) and fine.body.value:
+    def _deadlock(self, trees: State, instances: Sequence[ActionInstance], where: str) -> None:
+        if allows_any_end(self.program):
             return
-        allowed = [] if fine is None else [negation(self.system.kept(fine, case.trees))]
+        fine = self.program.deadlock_ok
+        allowed = [] if fine is None else [negation(self.system.kept(fine, trees))]
         # Idle parts may have a quantifier, over the numbers that could be chosen.
         idle = [instance.idle for instance in instances if instance.outcomes]
-        self._never((*idle, *allowed), f"nothing can be done in {case.label}")
+        self._never((*idle, *allowed), f"nothing can be done in {where}")
 
     def _never(self, wrong: Sequence[Truth], problem: str, unless: Truth = False) -> None:
         """Note, unless decided, that no state of the case may satisfy all of `wrong` but not `unless`."""
@@ -201,8 +190,3 @@ class CertificateChecker:
         if answer == z3.unsat:
             return None
         return label if answer == z3.sat else f"{label} perhaps (Z3: {solver.reason_unknown()})"
-
-
-def of_invariants(program: Program) -> Program:
-    """The program without witnesses and deadlocks, which a proof by induction does not cover."""
-    return replace(program, witnesses=(), deadlock_ok=any_end(program))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import z3
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from specchk.ir.program import Program
 from specchk.ir.types import Map, cardinality
-from specchk.meaning.linear import Terms
+from specchk.meaning.linear import Terms, symbols
 from specchk.symbolic.certificates.format import CertifiedPart, Constraint, MalformedCertificate
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj
 from specchk.symbolic.induction.encode.numbers import term
@@ -64,8 +64,8 @@ class CertifiedStates:
     def _last_of(self, constraint: Constraint) -> int:
         """The last offset that occurs in a constraint."""
         if constraint not in self._last:
-            numbers = [*_numbers(constraint[0])]
-            if any(number < 1 for number in numbers):
+            numbers = symbols(constraint[0])
+            if min(numbers, default=1) < 1:
                 raise MalformedCertificate("a constraint is on an offset below the first one")
             self._last[constraint] = max(numbers, default=0)
         return self._last[constraint]
@@ -131,12 +131,6 @@ class CertifiedStates:
         if key not in self._outlines:
             self._outlines[key] = tree, outlines(tree, self._kind(place))
         return self._outlines[key][1]
-
-
-def _numbers(terms: Terms) -> Iterator[int]:
-    """The places that occur in a linear form."""
-    for place, _ in terms:
-        yield from [place] if isinstance(place, int) else _numbers(place[0])
 
 
 def _sum(terms: Terms, places: Sequence[Any]) -> Any:

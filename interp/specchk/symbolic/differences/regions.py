@@ -106,10 +106,7 @@ class DifferenceRegion(Struct, frozen=True):
         """
         at = self.at
         if moved:
-            at = {
-                **at,
-                **{name: (at[other][0], at[other][1] + plus) for name, (other, plus) in moved.items()},
-            }
+            at = at | {name: (at[other][0], at[other][1] + plus) for name, (other, plus) in moved.items()}
         for u, v, most in every:
             (i, p), (j, q) = at[u], at[v]
             if self.rows[i][j] > most - p + q:

@@ -6,8 +6,6 @@ enumerates the first initial values; the solver decides `init` for the others an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import z3
 
 from specchk.ir.program import Program
@@ -37,7 +35,13 @@ def bad_beginnings(program: Program, query_seconds: float) -> Violated | Inconcl
         return undefined
     if undefined is not None:
         return Violated((Violation("undefined", "init", None, Blame.of(undefined)),))
-    wrong = tuple(_wrong_beginnings(program))
+    if not program.refinements:
+        return None
+    for variable, start in zip(program.variables, program.starts, strict=True):
+        if start.value is None and has_horizon(variable.type):
+            raise Unencodable(variable.span, f"`{variable.name}` begins with any offset")
+    violations = wrong_beginnings(program, initial_states(program))
+    wrong = tuple([with_abstract_step(program, violation) for violation in violations])
     return Violated(wrong) if wrong else None
 
 
@@ -77,11 +81,7 @@ def no_beginning(program: Program, query_seconds: float) -> Inconclusive | None:
 
 
 def _is_impossible(facts: list[bool | z3.BoolRef], query_seconds: float) -> bool:
-    if all(fact is True for fact in facts) or any(fact is False for fact in facts):
-        return any(fact is False for fact in facts)
-    solver = solver_of(query_seconds)
-    solver.add([fact for fact in facts if fact is not True])
-    return bool(solver.check() == z3.unsat)
+    return any(fact is False for fact in facts) or bool(solver_of(query_seconds, facts).check() == z3.unsat)
 
 
 def _undefined_init(program: Program, query_seconds: float) -> Undefined | Inconclusive | None:
@@ -90,8 +90,7 @@ def _undefined_init(program: Program, query_seconds: float) -> Undefined | Incon
     unclear = system.unclear_initial(state)
     if unclear is False:
         return None
-    solver = solver_of(query_seconds)
-    solver.add([fact for fact in (unclear, *system.fresh.facts) if fact is not True])
+    solver = solver_of(query_seconds, (unclear, *system.fresh.facts))
     answer = solver.check()
     if answer == z3.unsat:
         return None
@@ -113,14 +112,3 @@ def _undefined_at(program: Program, path: ReplayPath) -> Undefined:
         except Undefined as undefined:
             return undefined
     raise ReplayFailed("`init` is defined where the solver found it not to be")
-
-
-def _wrong_beginnings(program: Program) -> Iterator[Violation]:
-    """The initial states that violate a refinement; their offsets are all known."""
-    if not program.refinements:
-        return
-    for variable, start in zip(program.variables, program.starts, strict=True):
-        if start.value is None and has_horizon(variable.type):
-            raise Unencodable(variable.span, f"`{variable.name}` begins with any offset")
-    for violation in wrong_beginnings(program, initial_states(program)):
-        yield with_abstract_step(program, violation)

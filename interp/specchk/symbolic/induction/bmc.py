@@ -7,12 +7,10 @@ Source: Biere, Cimatti, Clarke, Zhu, "Symbolic model checking without BDDs" (199
 
 from __future__ import annotations
 
-import time
 from itertools import count, takewhile
 from typing import Any
 
 import z3
-from msgspec import Struct, field
 
 from specchk.ir.program import Program
 from specchk.search.budget import Budget, Meter
@@ -37,22 +35,21 @@ class Unrolling:
 
     def __init__(self, program: Program, query_seconds: float = QUERY_SECONDS) -> None:
         self.program = program
+        self.query_seconds = query_seconds
         self.system = System(program)
         # With a limit for each query; the budget of all of them together is that of `Meter`.
         self.solver = solver_of(query_seconds)
         self.states: list[Open] = [self.system.beginning()]
         self.steps: list[list[ActionInstance]] = []  # out of each state
+        self.reached: dict[str, Trace] = {}
         self.queries = 0
-        self.seconds_solver = 0.0
         self._facts = 0
         self._add(self.system.initial(self.states[0]))
         self._enter()
 
     def _add(self, facts: list[Truth]) -> None:
         fresh = self.system.fresh.facts
-        self.solver.add(
-            [z3.BoolVal(fact) if isinstance(fact, bool) else fact for fact in (*facts, *fresh[self._facts :])]
-        )
+        self.solver.add([*facts, *fresh[self._facts :]])
         # Facts of open values are noted as they are made; only new ones are asserted.
         self._facts = len(fresh)
 
@@ -105,14 +102,12 @@ class Unrolling:
         self.solver.push()
         if goal is not True:
             self.solver.add(goal)
-        started = time.monotonic()
         result = self.solver.check()
         answer: ReplayPath | str | None = None
         if result == z3.sat:
             answer = path_of(self._smallest(), self.program, self.states, self.steps)
         elif result == z3.unknown:
             answer = str(self.solver.reason_unknown())
-        self.seconds_solver += time.monotonic() - started
         self.queries += 1
         self.solver.pop()
         return answer
@@ -129,40 +124,30 @@ class Unrolling:
         ends = takewhile(lambda end: end < most, (1 << doublings for doublings in count()))
         return smallest(self.solver, self.solver.check, numbers, ends)
 
-
-class _Unrolling(Struct):
-    program: Program
-    depth: int
-    meter: Meter
-    unrolling: Unrolling
-    query_seconds: float
-    reached: dict[str, Trace] = field(default_factory=dict)
-
-    def run(self) -> Verdict:
-        for steps in range(self.depth + 1):
+    def search(self, depth: int, meter: Meter) -> Verdict:
+        """Search the behaviours of up to `depth` steps, shortest first."""
+        for steps in range(depth + 1):
             if steps:
-                self.unrolling.extend()
+                self.extend()
             verdict = self._level()
             if verdict is not None:
                 return verdict
             if steps == 0 and (empty := no_beginning(self.program, self.query_seconds)) is not None:
                 return empty
-            limit = self.meter.exceeded(0)
+            limit = meter.exceeded(0)
             if limit is not None:
                 return Inconclusive(f"{limit} after {steps} steps", budget=True)
-        return Inconclusive(f"no violation within {self.depth} steps, which is not a proof", budget=True)
+        return Inconclusive(f"no violation within {depth} steps, which is not a proof", budget=True)
 
     def _level(self) -> Verdict | None:
         """The verdict on the behaviours of one length."""
-        open_ = self.unrolling
         # In this order, since the trace of a failure in a state is one step shorter than that of a fault in a
         # step out of it.
-        for goal, is_left in ((open_.wrong(), False), (open_.undefined(), True), (open_.stuck(), True)):
-            answer = open_.path_to(goal)
+        for goal, is_left in ((self.wrong(), False), (self.undefined(), True), (self.stuck(), True)):
+            answer = self.path_to(goal)
             if isinstance(answer, str):
-                return Inconclusive(
-                    f"the solver gave up at step {len(open_.states) - 1}: {answer}", budget=False
-                )
+                reason = f"the solver gave up at step {len(self.states) - 1}: {answer}"
+                return Inconclusive(reason, budget=False)
             if answer is not None:
                 return Violated(self._violations(answer, is_left=is_left))
         return self._witnesses()
@@ -180,8 +165,7 @@ class _Unrolling(Struct):
         for prop in self.program.witnesses:
             if prop.name in self.reached:
                 continue
-            parts = self.unrolling.system.holds(prop, self.unrolling.states[-1])
-            answer = self.unrolling.path_to(conj(parts))
+            answer = self.path_to(conj(self.system.holds(prop, self.states[-1])))
             if isinstance(answer, ReplayPath):
                 replay = Replay.along(self.program, answer)
                 trace = replay.trace(answer.states)
@@ -212,14 +196,13 @@ def unrolled(program: Program, depth: int, budget: Budget, query_seconds: float 
     Raises `Unencodable` where the program has something that has no encoding.
     """
     meter = Meter(budget)
-    run = _Unrolling(program, depth, meter, Unrolling(program, query_seconds), query_seconds)
-    verdict = bad_beginnings(program, query_seconds) or run.run()
-    states = run.unrolling.states
+    unrolling = Unrolling(program, query_seconds)
+    verdict = bad_beginnings(program, query_seconds) or unrolling.search(depth, meter)
     statistics = Statistics(
-        distinct=0, generated=0, depth=len(states), levels=(), seconds=meter.seconds,
-        queries=run.unrolling.queries,
+        distinct=0, generated=0, depth=len(unrolling.states), levels=(), seconds=meter.seconds,
+        queries=unrolling.queries,
     )  # fmt: skip
-    reached = tuple(run.reached.items())
+    reached = tuple(unrolling.reached.items())
     nothing = (0,) * len(program.points)  # of coverage
     warnings = complete_search_warnings(program, nothing, complete=False)
     return Outcome(program, "symbolic", verdict, statistics, nothing, warnings, witnesses=reached)

@@ -57,7 +57,8 @@ class Exclusion(Struct, frozen=True):
         unused = list(names)
         keys = [_named(domain, unused) for domain in self.domains]
         contents: dict[str, str] = {}
-        premises = [f"{a} != {b}" for a, b in self._alike(keys)]
+        pairs = combinations(zip(keys, self.domains, strict=True), 2)
+        premises = [f"{a} != {b}" for (a, domain), (b, other) in pairs if domain == other]
         inside = list[tuple[Literal, Mapping[str, str]]]()
         outside = list[tuple[Literal, Mapping[str, str]]]()
         for literal in self.literals:
@@ -78,14 +79,6 @@ class Exclusion(Struct, frozen=True):
             body = _implication(premises, outside)
         ranges = ", ".join(f"{key} in {domain}" for key, domain in zip(keys, self.domains, strict=True))
         return f"forall {ranges}: {body}" if ranges else body
-
-    def rows(self, sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
-        """The choices of its keys, by their positions."""
-        return rows(self.domains, sizes)
-
-    def _alike(self, keys: Sequence[str]) -> Iterator[tuple[str, str]]:
-        pairs = zip(combinations(keys, 2), combinations(self.domains, 2), strict=True)
-        return (pair for pair, (first, second) in pairs if first == second)
 
 
 def _named(thing: str, unused: list[str]) -> str:

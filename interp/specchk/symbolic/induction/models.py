@@ -10,7 +10,7 @@ import z3
 
 from specchk.ir.program import Program
 from specchk.meaning.values import State
-from specchk.symbolic.induction.encode.bools import conj
+from specchk.symbolic.induction.encode.bools import Truth, conj
 from specchk.symbolic.induction.encode.merge import equal
 from specchk.symbolic.induction.encode.states import ModelReader
 from specchk.symbolic.induction.encode.steps import ActionInstance
@@ -18,10 +18,11 @@ from specchk.symbolic.induction.encode.trees import Tree
 from specchk.symbolic.replay import ReplayPath
 
 
-def solver_of(query_seconds: float) -> z3.Solver:
-    """A solver that gives up on a query after this time."""
+def solver_of(query_seconds: float, facts: Iterable[Truth] = ()) -> z3.Solver:
+    """A solver of facts that gives up on a query after this time."""
     solver = z3.Solver()
     solver.set("timeout", int(query_seconds * 1000))
+    solver.add([fact for fact in facts if fact is not True])
     return solver
 
 
@@ -47,12 +48,10 @@ def smallest(solver: Any, check: Callable[[], Any], numbers: Sequence[Any], ends
     for end in ends:
         solver.push()
         solver.add([number <= end for number in numbers])
-        is_small = check() == z3.sat
-        if is_small:
-            model = solver.model()
+        small = solver.model() if check() == z3.sat else None
         solver.pop()
-        if is_small:
-            break
+        if small is not None:
+            return small
     return model
 
 

@@ -10,15 +10,14 @@ action and no invariant distinguishes are checked once.  Not checked: witnesses,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
-from functools import partial
+from collections.abc import Container, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from specchk.ir.nodes import Apply, Choose, Const, Expr, Or, Var
 from specchk.ir.ops import Op
-from specchk.ir.program import Program, Property, Same, any_end, nowhere
+from specchk.ir.program import Program, Property, Same, nowhere, without_ends
 from specchk.ir.types import BOOL, Map
 from specchk.ir.typing import sorts_in
 from specchk.ir.verify import judged
@@ -65,7 +64,7 @@ def prove(program: Program, options: ProofOptions) -> Proof:
             program, options, Inconclusive(NO_INVARIANTS, budget=False), InductionWork(), (0, 0), meter
         )
     # k - 1 steps give the first k states: the base of the induction (Sheeran, Singh, Stalmarck, 2000).
-    start = unrolled(_without_ends(program), options.k - 1, options.budget)
+    start = unrolled(without_ends(program), options.k - 1, options.budget)
     # If the first k states were not all checked, induction from them would prove nothing.
     if not is_whole(start, options.k - 1):
         return _proof(program, options, start.verdict, InductionWork(), (0, 0), meter)
@@ -73,26 +72,18 @@ def prove(program: Program, options: ProofOptions) -> Proof:
     work, stopped = _all_work(program, options, instances, meter)
     proved = () if stopped else _proved(program, options, instances, work, meter)
     if proved:
-        confirm(_without_ends(_with_goals(program, lambda prop: prop.name in proved)))
+        others = {(goal.kind, goal.name) for goal in goals if goal.name not in proved}
+        confirm(without_ends(_without(program, others)))
     return _concluded(program, options, work, (len(instances), alike), meter, stopped, proved)
 
 
-def _with_goals(program: Program, wanted: Callable[[Property], bool]) -> Program:
-    """A program with some of its invariants and step invariants."""
-    return replace(
-        program,
-        invariants=tuple(filter(wanted, program.invariants)),
-        step_invariants=tuple(filter(wanted, program.step_invariants)),
+def _without(program: Program, dropped: Container[tuple[str, str]]) -> Program:
+    """A program without the invariants and step invariants of these kinds and names."""
+    invariants, steps = (
+        tuple([prop for prop in props if (prop.kind, prop.name) not in dropped])
+        for props in (program.invariants, program.step_invariants)
     )
-
-
-def _is_closed(open_: Container[tuple[str, str]], prop: Property) -> bool:
-    return (prop.kind, prop.name) not in open_
-
-
-def _without_ends(program: Program) -> Program:
-    """A program without witnesses and deadlocks, to which induction does not apply."""
-    return replace(program, witnesses=(), deadlock_ok=any_end(program))
+    return replace(program, invariants=invariants, step_invariants=steps)
 
 
 def _proved(
@@ -105,13 +96,12 @@ def _proved(
     others tried again, until none is open (Houdini: Flanagan and Leino, 2001).  Queries are added to those of
     `work`.
     """
-    last = work
+    open_ = work.open
     while True:
-        open_ = last.open
         # While a step may be undefined, the states after it are not considered, and nothing is proved.
         if any(kind == "undefined" for kind, _ in open_):
             return ()
-        kept = _with_goals(program, partial(_is_closed, open_))
+        kept = _without(program, open_)
         goals = tuple([prop.name for prop in (*kept.invariants, *kept.step_invariants)])
         # Step invariants are goals, not hypotheses, so dropping some of them does not affect the others.
         if not goals or kept.invariants == program.invariants:
@@ -123,7 +113,7 @@ def _proved(
         work.add_effort(again)
         if stopped:
             return ()
-        last = again
+        open_ = again.open
 
 
 def representatives(program: Program) -> tuple[list[tuple[int, int]], int]:
@@ -156,15 +146,11 @@ def _renamings(program: Program) -> list[Renaming]:
     bodies += [prop.body for prop in judged(program)]
     nodes = [node for body in bodies for node in inside(body)]
     chosen = [node.local for node in nodes if isinstance(node, Choose) and not node.unique]
-    fixed = {name for local in chosen for name in sorts_in(local.type)}
-    fixed |= decisive_sorts(Same(program))
+    fixed = decisive_sorts(Same(program)).union(*[sorts_in(local.type) for local in chosen])
     constants = {(node.type, node.value) for node in nodes if isinstance(node, Const)}
     # The keys of a map literal are the places of its values, so it names all of them without a `Const`.
-    keyed = {
-        node.type.key
-        for node in nodes
-        if isinstance(node, Apply) and node.op is Op.MAP and isinstance(node.type, Map)
-    }
+    maps = [node.type for node in nodes if isinstance(node, Apply) and node.op is Op.MAP]
+    keyed = {kind.key for kind in maps if isinstance(kind, Map)}
     constants |= {(key, value) for key in keyed for value in universe(key)}
     free = [sort for sort in program.sorts if sort.name not in fixed]
     # A renaming that keeps every constant of the code maps steps to steps and invariants to themselves, so
@@ -185,14 +171,12 @@ def _all_work(
     program: Program, options: ProofOptions, instances: list[tuple[int, int]], meter: Meter
 ) -> tuple[InductionWork, Inconclusive | None]:
     total = InductionWork()
-    stopped: Inconclusive | None = None
     for work in _results(program, options, instances):
         total.add(work)
         limit = meter.exceeded(0)
         if limit is not None:
-            stopped = Inconclusive(limit, budget=True)
-            break
-    return total, stopped
+            return total, Inconclusive(limit, budget=True)
+    return total, None
 
 
 def _results(
@@ -291,7 +275,7 @@ def _looked_up(program: Program, failures: tuple[Failure, ...]) -> tuple[dict[in
         for index, failure in enumerate(failures)
     ]
     # "The state is not this one" as an invariant: its violation is a trace to the state.
-    searched = _without_ends(replace(program, invariants=tuple(differ), step_invariants=()))
+    searched = without_ends(replace(program, invariants=tuple(differ), step_invariants=()))
     options = Options(LOOK, symmetry=False, keep_going=True)
     search = Search(searched, options)
     explore(ReferenceEngine(search))

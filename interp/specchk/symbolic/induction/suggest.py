@@ -32,7 +32,7 @@ from specchk.search.reference import ReferenceEngine
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import System
 from specchk.symbolic.induction.encode.steps import arguments, instance
-from specchk.symbolic.induction.exclusions import Exclusion, merged, minimal
+from specchk.symbolic.induction.exclusions import Exclusion, merged, minimal, rows
 from specchk.symbolic.induction.prove import representatives
 from specchk.symbolic.induction.tables import AtomTable, Lowered, Truths, invariant, tables
 from specchk.symbolic.induction.templates import Atom, Templates, Vocabulary, unused_names
@@ -163,16 +163,14 @@ class _Lemmas:
             if name not in self.switches:
                 self._assume(name, truth)
                 for step in self.steps:
-                    if step.after is not None and self._may_differ(clause, step.after):
-                        step.goals[name] = self._truth(clause, step.after)
-
-    def _may_differ(self, clause: Exclusion, after: Truths) -> bool:
-        return any(after.may_differ(literal.atom) for literal in clause.literals)
+                    after = step.after
+                    if after is not None and any(after.may_differ(one.atom) for one in clause.literals):
+                        step.goals[name] = self._truth(clause, after)
 
     def _truth(self, clause: Exclusion, truths: Truths) -> Truth:
         """The condition that a clause is true."""
         found = []
-        for row in clause.rows(self.sizes):
+        for row in rows(clause.domains, self.sizes):
             together = [
                 truths.at(literal.atom, [row[key] for key in literal.keys], positive=literal.positive)
                 for literal in clause.literals
@@ -228,12 +226,10 @@ class _Lemmas:
         # A solver's reasons need not be minimal.
         for name in [name for name in self.active if name in used]:
             fewer = used - {name}
-            if self.meter.exceeded(0) is None and self._suffices(fewer, proved):
+            is_over = self.meter.exceeded(0) is not None
+            if not is_over and all(self._reasons(goal, fewer) is not None for goal in (*fewer, *proved)):
                 used = fewer
         return proved, [clause for name, clause in self.active.items() if name in used]
-
-    def _suffices(self, lemmas: set[str], proved: Iterable[str]) -> bool:
-        return all(self._reasons(goal, lemmas) is not None for goal in (*lemmas, *proved))
 
     def _reasons(self, goal: str, lemmas: Iterable[str]) -> set[str] | None:
         """The lemmas that the proof of a goal uses, for all steps; None if there is no proof."""

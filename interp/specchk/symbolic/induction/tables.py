@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from specchk.ir.footprint import read_by
 from specchk.ir.nodes import Expr
@@ -48,14 +48,11 @@ class AtomTable(Struct, frozen=True):
     def masks(self, states: Sequence[State], width: int) -> dict[bool, dict[Keys, int]]:
         """For true and false, for each choice of keys: a bit for each state, the first one lowest."""
         rows = list(product(*map(range, self.sizes)))
-        masks = {True: self._bits(self.true, states, width, rows)}
+        true = self._bits(self.true, states, width, rows)
+        if self.false is not None:
+            return {True: true, False: self._bits(self.false, states, width, rows)}
         full = (1 << len(states)) - 1
-        masks[False] = (
-            {row: full ^ bits for row, bits in masks[True].items()}
-            if self.false is None
-            else self._bits(self.false, states, width, rows)
-        )
-        return masks
+        return {True: true, False: {row: full ^ bits for row, bits in true.items()}}
 
     def _bits(
         self, table: Property, states: Sequence[State], width: int, rows: list[Keys]
@@ -80,8 +77,7 @@ def tables(
         true = invariant("table", lowered(atom.table(names)))
         false = invariant("table", lowered(atom.table(names, negated=True))) if atom.options else None
         if not any(_faults(table, of_state(state)) for table in (true, false) if table is not None):
-            reads = read_by(true)
-            by_atom[atom] = AtomTable(atom, true, false, reads, _sizes(true, len(atom.domains)))
+            by_atom[atom] = AtomTable(atom, true, false, read_by(true), _sizes(true, len(atom.domains)))
     return by_atom
 
 
@@ -114,7 +110,7 @@ class Truths(Struct):
     tables: Mapping[Atom, AtomTable]
     state: Sequence[Any]
     before: Truths | None = None
-    _known: dict[tuple[Atom, bool], Any] | None = None
+    _known: dict[tuple[Atom, bool], Any] = field(default_factory=dict)
 
     def at(self, atom: Atom, row: Sequence[int], *, positive: bool) -> Truth:
         """Whether an atom is true, or false, for some keys."""
@@ -122,8 +118,6 @@ class Truths(Struct):
         if self.before is not None and not self.may_differ(atom):
             return self.before.at(atom, row, positive=positive)
         body = table.true if positive or table.false is None else table.false
-        if self._known is None:
-            self._known = {}
         key = atom, body is table.true
         if key not in self._known:
             self._known[key] = encode(body.body, of_state(self.state))

@@ -9,7 +9,6 @@ Not here: violations.  What is not proved may be true.
 
 from __future__ import annotations
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from specchk.ir.program import Program
@@ -19,22 +18,15 @@ from specchk.symbolic.joins.engine import JoiningEngine, JoinOptions
 from specchk.symbolic.legality import check
 
 
-class ClaimOptions(Struct, frozen=True):
-    """The options: the maximal number of hulls in a search, and of processes (0: one for each core)."""
-
-    most: int
-    workers: int = 0
-
-
-def proved(program: Program, options: ClaimOptions) -> frozenset[str]:
+def proved(program: Program, most: int, workers: int = 0) -> frozenset[str]:
     """The names of the invariants that hulls prove for all offsets of a program.
 
-    Empty if a step may be undefined, or if a search reached `most` hulls.  `SpecError` if only an engine that
-    enumerates can do what the program does with offsets.
+    Empty if a step may be undefined, or if a search reached `most` hulls.  `workers` as in `ZoneOptions`.
+    `SpecError` if only an engine that enumerates can do what the program does with offsets.
     """
     check(program)
     while program.invariants:
-        failing = _failing(program, options)
+        failing = _failing(program, most, workers)
         if failing is None:
             return frozenset()
         left = tuple([claim for claim in program.invariants if claim.name not in failing])
@@ -47,11 +39,9 @@ def proved(program: Program, options: ClaimOptions) -> frozenset[str]:
     return frozenset()
 
 
-def _failing(program: Program, options: ClaimOptions) -> frozenset[str] | None:
+def _failing(program: Program, most: int, workers: int) -> frozenset[str] | None:
     """The names of the claims that failed last; none for a proof, None if there is no answer."""
-    settings = JoinOptions(
-        Budget(max_states=options.most), workers=options.workers, join_after=0, keep_going=True
-    )
+    settings = JoinOptions(Budget(max_states=most), workers=workers, join_after=0, keep_going=True)
     engine = JoiningEngine(Search(program, settings), settings)
     try:
         return engine.failing_hulls()

@@ -162,7 +162,7 @@ class JoiningEngine(ZoneEngine):
 
     def _use_bound(self, hulls: HullSearch, bound: int) -> None:
         """Report a violation by real states, if it is the only failure; else narrow the exact search."""
-        if hulls.shown and not self._unreached():
+        if hulls.shown and not self.findings.unreached():
             for candidate, real in hulls.shown:
                 self.findings.note(
                     Violation(candidate.kind, candidate.name, real.trace, real.blame, real.condition)
@@ -170,12 +170,12 @@ class JoiningEngine(ZoneEngine):
         elif hulls.near is not None:
             hulls.restart()
         else:
-            self.workers.each(HullMember.narrow, hulls.latest(bound, self._unreached()))
+            self.workers.each(HullMember.narrow, hulls.latest(bound, self.findings.unreached()))
             self.is_narrow = True
 
     def _is_confirmed(self) -> bool:
         """Whether hulls give a proof, and real states reach everything that hulls do."""
-        if self.hulls is None or not self.is_proved or self._unreached():
+        if self.hulls is None or not self.is_proved or self.findings.unreached():
             return False
         pairs = zip(self.hulls.coverage, self.counts.coverage, strict=True)
         return self.outside >= self.hulls.outside and all(own or not some for some, own in pairs)

@@ -181,20 +181,18 @@ def sides(zone: Zone, atoms: Sequence[Question], joiner: Joiner | None = None) -
                 side |= 1 << number
             # Otherwise all of it is on the other side, whose bit is 0.
             elif bounds[e][c] >= -bound:
-                left.append((number + 1, side, _cut(part, e, c, -bound - 1, joiner)))
-                left.append((number + 1, side | 1 << number, _cut(part, c, e, bound, joiner)))
+                left.append((number + 1, side, cut(part, e, c, -bound - 1, joiner)))
+                left.append((number + 1, side | 1 << number, cut(part, c, e, bound, joiner)))
                 break
         else:
             yield side, part
 
 
-def _cut(zone: Zone, i: int, j: int, bound: int, joiner: Joiner | None) -> Zone:
-    quick = joiner.cut(zone, i, j, bound) if joiner is not None else None
-    return cut(zone, i, j, bound) if quick is None else quick
-
-
-def cut(zone: Zone, i: int, j: int, bound: int) -> Zone:
+def cut(zone: Zone, i: int, j: int, bound: int, joiner: Joiner | None = None) -> Zone:
     """The part of a zone with `y_i - y_j <= bound`, given its classes; it must not be empty."""
+    quick = joiner.cut(zone, i, j, bound) if joiner is not None else None
+    if quick is not None:
+        return quick
     rows = assuming(zone.bounds, i, j, bound)
     smaller = canonical(zone.shape, range(1, len(rows)), range(len(rows)), rows)
     places = ((0, 0), *smaller.classes)

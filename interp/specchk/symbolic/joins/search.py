@@ -194,22 +194,13 @@ class HullSearch(Struct):
 
     def _new_atoms(self) -> list[Atom]:
         """The atoms of failures that do not split hulls yet; if none, preimages of known ones by one step."""
-        by_member: list[FailingAtoms] = self.workers.each(HullMember.failing_atoms)
-        open_ = [
-            atom
-            for by_shape in by_member
-            for atoms in by_shape.values()
-            for atom, was_open in atoms.items()
-            if was_open
-        ]
-        new = self._unknown(open_)
+        by_shape: FailingAtoms = {}
+        for own in self.workers.each(HullMember.failing_atoms):
+            by_shape |= own
+        new = self._unknown(atom for atoms in by_shape.values() for atom, is_open in atoms.items() if is_open)
         if new:
             return new
-        known = set(self.atoms)
-        failing: dict[Shape, list[Atom]] = {}
-        for by_shape in by_member:
-            for shape, atoms in by_shape.items():
-                failing[shape] = sorted(known.intersection(atoms))
+        failing = {shape: sorted(set(self.atoms).intersection(atoms)) for shape, atoms in by_shape.items()}
         before: list[list[Atom]] = self.workers.each(HullMember.atoms_before, failing)
         return self._unknown(atom for atoms in before for atom in atoms)
 

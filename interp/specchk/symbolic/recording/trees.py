@@ -26,18 +26,9 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from specchk.meaning import paths
 from specchk.meaning.linear import Form, Terms, substituted, symbol
-from specchk.meaning.paths import (
-    FREE,
-    Defined,
-    ForkPath,
-    Matrix,
-    assuming,
-    defining,
-    definitions,
-    placed,
-    widened,
-)
+from specchk.meaning.paths import Defined, ForkPath, Matrix
 from specchk.symbolic.recording.solver import LinearSolver
 
 T = TypeVar("T")
@@ -99,8 +90,8 @@ class Recorder(ForkPath):
 
     __slots__ = ("_classes", "_guide", "_node", "_side")
 
-    def record(self, start: Matrix, at: tuple[TreeNode, int], classes: Classes, rows: Matrix) -> None:
-        """Start a run from a matrix that reaches the answer `at` a node, and continues like a zone."""
+    def record(self, tree: Tree, at: tuple[TreeNode, int], classes: Classes, rows: Matrix) -> None:
+        """Record a run of a tree that reaches the answer `at` a node, and continues like a zone."""
         # The answers from the top to this place: the code is run again from its beginning, since a run
         # cannot be continued from the middle of a Python function.
         script = []
@@ -109,14 +100,12 @@ class Recorder(ForkPath):
             script.append(side)
             node, side = node.up, node.side
         # Without facts, whatever the zone: its facts would hide questions that other zones must answer.
-        self.begin(start, script[::-1])
+        self.begin(tree.start, script[::-1])
         self._node, self._side = node, side
         self._classes = classes.copy()
         self._guide = ForkPath(self.solver)
         self._guide.begin(rows, [])
-
-    def end(self, leaf: object) -> None:
-        """The result of the run."""
+        leaf = tree.run()
         self._node.after[self._side] = leaf
 
     @property
@@ -133,10 +122,7 @@ class Recorder(ForkPath):
             return True
         if self.rows[j][i] < -bound:
             return False
-        node = self._node.after[self._side]
-        if node is None:
-            # The code depends only on the answers, so a node that exists already is this very question.
-            node = self._node.after[self._side] = Ask(self._node, self._side, i, j, bound)
+        node = self._next(Ask, i, j, bound)
         if self._at < len(self._script):
             answer = self._script[self._at]
         else:
@@ -155,18 +141,14 @@ class Recorder(ForkPath):
         """Choose one of `count` ways to continue."""
         if count == 1:
             return 0
-        node = self._node.after[self._side]
-        if node is None:
-            node = self._node.after[self._side] = Alternative(self._node, self._side, count)
+        node = self._next(Alternative, count)
         answer = self._script[self._at] if self._at < len(self._script) else 0
         self._went(node, answer)
         return answer
 
     def fresh(self) -> int:
         """A new symbol."""
-        node = self._node.after[self._side]
-        if node is None:
-            node = self._node.after[self._side] = Fresh(self._node, self._side, 1)
+        node = self._next(Fresh, 1)
         # The zone's classes have the symbols of the path that it walked; the guide's matrix grows with them.
         if self._at >= len(self._script):
             self._classes.append((self._guide.fresh(), 0))
@@ -175,18 +157,25 @@ class Recorder(ForkPath):
 
     def defined(self, terms: Terms) -> tuple[int, int]:
         """The symbol of a number with these terms, and the number to add to it."""
-        for known, number, plus in definitions(self.rows):
+        for known, number, plus in paths.definitions(self.rows):
             if known == terms:
                 return number, plus
-        node = self._node.after[self._side]
-        if node is None:
-            node = self._node.after[self._side] = Define(self._node, self._side, terms)
+        node = self._next(Define, terms)
         if self._at >= len(self._script):
-            self._guide.rows, *place = placed(self._guide.rows, moved(terms, self._classes))
+            self._guide.rows, *place = paths.placed(self._guide.rows, moved(terms, self._classes))
             self._classes.append((place[0], place[1]))
         self._went(node, 0)
-        self.rows, number, plus = defining(self._own(), terms)
+        self.rows, number, plus = paths.defining(self._own(), terms)
         return number, plus
+
+    def _next(self, kind: type[TreeNode], *about: Any) -> TreeNode:
+        """The next node of the run, new if no run was here before."""
+        node = self._node.after[self._side]
+        if node is None:
+            # The code depends only on the answers, so a node that exists already is this very question.
+            node = self._node.after[self._side] = kind(self._node, self._side, *about)
+        assert isinstance(node, TreeNode)
+        return node
 
     def _went(self, node: TreeNode, answer: int) -> None:
         self._node, self._side = node, answer
@@ -201,11 +190,11 @@ def moved(terms: Terms, classes: Classes) -> Form:
 @cache
 def unknown(size: int, defined: tuple[tuple[Terms, int, int], ...] = ()) -> Matrix:
     """The matrix of this many unconstrained symbols: offsets, which are non-negative, and defined ones."""
-    rows = [[0] * (size + 1)] + [[FREE] * (size + 1) for _ in range(size)]
+    rows = [[0] * (size + 1)] + [[paths.FREE] * (size + 1) for _ in range(size)]
     for index, row in enumerate(rows):
         row[index] = 0
     for _, number, _ in defined:
-        rows[0][number] = FREE
+        rows[0][number] = paths.FREE
     return Defined(rows, defined) if defined else rows
 
 
@@ -254,8 +243,7 @@ class TreeWalker(Struct):
     def walk_once(self, tree: Tree, classes: Classes, rows: Matrix) -> None:
         """Record the first run of a zone in a tree that has none; counts nothing."""
         if tree.top.after[0] is None:
-            self.recorder.record(tree.start, (tree.top, 0), tree.among(classes), rows)
-            self.recorder.end(tree.run())
+            self.recorder.record(tree, (tree.top, 0), tree.among(classes), rows)
 
     def walk(self, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[End]:
         """The leaves reached by part of a zone, with the facts known about that part.
@@ -263,15 +251,14 @@ class TreeWalker(Struct):
         Every state of the zone is in exactly one part for each choice among ways.
         """
         left: list[tuple[TreeNode, int, Classes, Matrix, bool]]
-        left = [(tree.top, 0, tree.among(classes), rows, False)]
+        left, solver = [(tree.top, 0, tree.among(classes), rows, False)], self.solver
         while left:
             node, side, classes, rows, assumed = left.pop()
             while True:
                 child = node.after[side]
                 if child is None:
                     # The tree is extended during the walk: here, and from here to a leaf.
-                    self.recorder.record(tree.start, (node, side), classes, rows)
-                    self.recorder.end(tree.run())
+                    self.recorder.record(tree, (node, side), classes, rows)
                     child = node.after[side]
                 kind = type(child)
                 if kind is Ask:
@@ -284,14 +271,15 @@ class TreeWalker(Struct):
                     elif rows[e][c] < -bound:
                         side = 0
                         self.known += 1
-                    elif (follows := self._decided(rows, c, e, bound)) is not None:
+                    # A matrix without definitions decides by itself.
+                    elif type(rows) is Defined and (follows := solver.decided(rows, c, e, bound)) is not None:
                         side = int(follows)
                         self.known += 1
                     else:
                         # Yes first, as in `ForkPath.at_most`: the recorded path is then the one that is
                         # walked next.
-                        left.append((child, 0, classes, assuming(rows, e, c, -bound - 1), True))
-                        side, rows, assumed = 1, assuming(rows, c, e, bound), True
+                        left.append((child, 0, classes, paths.assuming(rows, e, c, -bound - 1), True))
+                        side, rows, assumed = 1, paths.assuming(rows, c, e, bound), True
                         self.forks += 1
                 elif kind is Alternative:
                     others = range(len(child.after) - 1, 0, -1)
@@ -299,16 +287,12 @@ class TreeWalker(Struct):
                     self.forks += len(others)
                     side = 0
                 elif kind is Fresh:
-                    classes, rows, assumed = [*classes, (len(rows), 0)], widened(rows), True
+                    classes, rows, assumed = [*classes, (len(rows), 0)], paths.widened(rows), True
                     side = 0
                 elif kind is Define:
-                    rows, *place = placed(rows, moved(child.terms, classes))
+                    rows, *place = paths.placed(rows, moved(child.terms, classes))
                     classes, side = [*classes, (place[0], place[1])], 0
                 else:
                     yield child, classes, rows, assumed
                     break
                 node = child
-
-    def _decided(self, rows: Matrix, i: int, j: int, bound: int) -> bool | None:
-        """The solver's answer for a matrix with definitions; a matrix without any decides by itself."""
-        return self.solver.decided(rows, i, j, bound) if type(rows) is Defined else None

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from specchk.meaning.linear import Form, Terms, added, symbol
-from specchk.symbolic.certificates.format import SCHEMA, Certificate, CertifiedPart, Constraint
+from specchk.symbolic.certificates.format import SCHEMA, Certificate, CertifiedPart
 from specchk.symbolic.zones.precision import ShapePredicates
 from specchk.symbolic.zones.zones import OPEN, Zone, own_bounds
 
@@ -19,18 +19,14 @@ def part_of(zone: Zone, predicates: ShapePredicates) -> CertifiedPart:
     """A zone's states; its further places are forms of the offsets."""
     size = len(zone.classes) - predicates.size
     places = [*[symbol(number) for number in range(1, size + 1)], *predicates.forms()]
-    rows = [_constraint(form, bound) for form, bound in _bounded(zone, places)]
-    return CertifiedPart(_opened(zone.shape), tuple(dict.fromkeys([row for row in rows if row[0]])))
+    rows = [(terms, bound - plus) for (terms, plus), bound in _bounded(zone, places) if terms]
+    return CertifiedPart(_opened(zone.shape), tuple(dict.fromkeys(rows)))
 
 
 def _opened(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple([_opened(part) for part in value])
     return None if value == OPEN else value
-
-
-def _constraint(form: Form, bound: int) -> Constraint:
-    return form[0], bound - form[1]
 
 
 def _bounded(zone: Zone, places: Sequence[Form]) -> Iterator[tuple[Form, int]]:
@@ -54,23 +50,21 @@ def written(certificate: Certificate) -> Iterator[str]:
         "properties": certificate.properties, "invariants": certificate.invariants,
         "lemmas": dict(certificate.lemmas), "parts": len(certificate.parts),
     })  # fmt: skip
+    line = json.JSONEncoder(separators=(",", ":")).encode
     if certificate.parts:
         values = [_numbered(some) for some in zip(*[part.state for part in certificate.parts], strict=True)]
         constraints = _numbered([row for part in certificate.parts for row in part.constraints])
-        yield _line(values=[[*some] for some in values],
-                    constraints=[[_terms(terms), most] for terms, most in constraints])  # fmt: skip
+        yield line({"values": [[*some] for some in values],
+                    "constraints": [[_terms(terms), most] for terms, most in constraints]})  # fmt: skip
         for state, some in groupby(certificate.parts, lambda part: part.state):
             parts = [[constraints[row] for row in part.constraints] for part in some]
-            yield _line(state=[table[value] for table, value in zip(values, state, strict=True)], parts=parts)
+            numbers = [table[value] for table, value in zip(values, state, strict=True)]
+            yield line({"state": numbers, "parts": parts})
 
 
 def _numbered(items: Iterable[T]) -> dict[T, int]:
     """Items with their positions in the list of distinct items."""
     return {item: number for number, item in enumerate(dict.fromkeys(items))}
-
-
-def _line(**content: Any) -> str:
-    return json.dumps(content, separators=(",", ":"))
 
 
 def _terms(terms: Terms) -> list[Any]:

@@ -12,7 +12,7 @@ from specchk.meaning.paths import Defined, pair_of
 from specchk.symbolic.recording.trees import Ask, Define, Fresh, TreeNode
 from specchk.symbolic.zones.controls import Control
 from specchk.symbolic.zones.leaves import Effect
-from specchk.symbolic.zones.precision import NONE, Place, Precision, Question, ShapePredicates
+from specchk.symbolic.zones.precision import NONE, Place, Precision, ShapePredicates
 from specchk.symbolic.zones.zones import Shape
 
 FAR = 4  # thresholds from here on are kept as places; nearer ones are soon within a reach
@@ -114,14 +114,10 @@ class PrecisionBuilder:
 
     def __init__(self, precision: Precision) -> None:
         self.before = precision
-        self.shifted: dict[Shape, dict[Place, None]] = {}
-        self.sums: dict[Shape, dict[Form, None]] = {}
-        self.compared: dict[Shape, dict[Question, None]] = {}
+        self.shifted = {shape: dict.fromkeys(known.shifted) for shape, known in precision.items()}
+        self.sums = {shape: dict.fromkeys(known.sums) for shape, known in precision.items()}
+        self.compared = {shape: dict.fromkeys(known.compared) for shape, known in precision.items()}
         self.after_sums: set[Shape] = set()
-        for shape, known in precision.items():
-            self.shifted[shape] = dict.fromkeys(known.shifted)
-            self.sums[shape] = dict.fromkeys(known.sums)
-            self.compared[shape] = dict.fromkeys(known.compared)
 
     def add(self, record: Record) -> None:
         """Note a comparison, or a step."""

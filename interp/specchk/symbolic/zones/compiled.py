@@ -12,61 +12,14 @@ from array import array
 from collections.abc import Sequence
 
 from specchk.meaning.paths import Rows
+from specchk.symbolic.kernels import walking
 from specchk.symbolic.kernels.loading import Kernels
 from specchk.symbolic.kernels.matrices import CAP
-from specchk.symbolic.kernels.walking import (
-    ALTERNATIVE,
-    ASK,
-    BASE_CLASSES,
-    BASE_COUNT,
-    BASE_ROWS,
-    BASE_SIZE,
-    CAPACITY,
-    CHILD,
-    CUT,
-    DEFINE,
-    DEPTH,
-    DONE,
-    END,
-    ENDS,
-    ENDS_UNDEFINED,
-    ENDS_WANTED,
-    FAULT,
-    FAULTS,
-    FORKS,
-    FRESH,
-    FULL,
-    IDLE,
-    ITEM,
-    KNOWN,
-    LEAF,
-    MOST,
-    NO,
-    PLANNED,
-    ROOM,
-    SKIPPED,
-    STACK,
-    STEP,
-    TOP,
-    TREE,
-    UNDEFINED,
-    UNKNOWN,
-    WANTED,
-    YES,
-)
-from specchk.symbolic.recording.trees import (
-    Alternative,
-    Ask,
-    Classes,
-    Fresh,
-    Recorder,
-    Tree,
-    TreeNode,
-    TreeWalker,
-)
+from specchk.symbolic.recording import trees
+from specchk.symbolic.recording.trees import Classes, Recorder, Tree, TreeNode, TreeWalker
 from specchk.symbolic.zones.controls import Control
 from specchk.symbolic.zones.images import Buffer, Images, Joiner, Start
-from specchk.symbolic.zones.leaves import Effect, Leaf, PredicateValue, Question
+from specchk.symbolic.zones.leaves import Checks, Effect, Leaf, PredicateValue, Question
 from specchk.symbolic.zones.zones import Zone
 
 WORK = 1 << 16  # words for the matrices of a walk,
@@ -89,15 +42,14 @@ class TreeCode:
         """The position of a tree's first child."""
         if not tree.top.place:
             self._enter(tree.top)
-            self._link(tree.top.place + CHILD)
-        return tree.top.place + CHILD
+            self._link(tree.top.place + walking.CHILD)
+        return tree.top.place + walking.CHILD
 
     def record(self, tree: Tree, child: int, classes: Classes, rows: Rows) -> None:
         """Record the continuation after an answer, as taken by a zone."""
         node, side = self._places[child]
         if node.after[side] is None:
-            self._recorder.record(tree.start, (node, side), classes, rows)
-            self._recorder.end(tree.run())
+            self._recorder.record(tree, (node, side), classes, rows)
         self._link(child)
 
     def take_hits(self) -> list[tuple[Leaf, int]]:
@@ -105,19 +57,19 @@ class TreeCode:
         hit, leaves = self.hit.words, self.leaves.words
         found = []
         for number in hit[1 : 1 + hit[0]]:
-            found.append((self.of[number], leaves[number * LEAF + 1]))
-            leaves[number * LEAF + 1] = 0
+            found.append((self.of[number], leaves[number * walking.LEAF + 1]))
+            leaves[number * walking.LEAF + 1] = 0
         hit[0] = 0
         return found
 
     def _enter(self, node: TreeNode) -> None:
         place = self._used
-        self._used += CHILD + len(node.after)
+        self._used += walking.CHILD + len(node.after)
         self.nodes.hold(self._used)
         node.place = place
-        self.nodes.words[place : place + CHILD] = array("q", _code_of(node))
+        self.nodes.words[place : place + walking.CHILD] = array("q", _code_of(node))
         for side in range(len(node.after)):
-            self._places[place + CHILD + side] = node, side
+            self._places[place + walking.CHILD + side] = node, side
 
     def _link(self, child: int) -> None:
         """Copy the records below a child to the array."""
@@ -129,7 +81,7 @@ class TreeCode:
             if isinstance(after, TreeNode):
                 if not after.place:
                     self._enter(after)
-                    left += [after.place + CHILD + answer for answer in range(len(after.after))]
+                    left += [after.place + walking.CHILD + answer for answer in range(len(after.after))]
                 self.nodes.words[place] = after.place
             elif after is not None:
                 self.nodes.words[place] = -1 - self._number(after)
@@ -138,33 +90,33 @@ class TreeCode:
         if leaf.number < 0:
             leaf.number = len(self.of)
             self.of.append(leaf)
-            self.leaves.hold(len(self.of) * LEAF)
+            self.leaves.hold(len(self.of) * walking.LEAF)
             self.hit.hold(len(self.of) + 1)
-            self.leaves.words[leaf.number * LEAF] = _kind_of(leaf)
+            self.leaves.words[leaf.number * walking.LEAF] = _kind_of(leaf)
         return leaf.number
 
 
 def _code_of(node: TreeNode) -> tuple[int, int, int, int]:
     match node:
         # A bound that is too large for kernels is refused, like a definition.
-        case Ask(i=i, j=j, bound=bound) if abs(bound) <= CAP:
-            return ASK, i, j, bound
-        case Alternative():
-            return ALTERNATIVE, len(node.after), 0, 0
-        case Fresh():
-            return FRESH, 0, 0, 0
-    return (TOP if node.up is None else DEFINE), 0, 0, 0
+        case trees.Ask(i=i, j=j, bound=bound) if abs(bound) <= CAP:
+            return walking.ASK, i, j, bound
+        case trees.Alternative():
+            return walking.ALTERNATIVE, len(node.after), 0, 0
+        case trees.Fresh():
+            return walking.FRESH, 0, 0, 0
+    return (walking.TOP if node.up is None else walking.DEFINE), 0, 0, 0
 
 
 def _kind_of(leaf: Leaf) -> int:
     match leaf:
         case Effect():
-            return FAULT if leaf.after is None else STEP
+            return walking.FAULT if leaf.after is None else walking.STEP
         case PredicateValue(value=bool(value)):
-            return YES if value else NO
+            return walking.YES if value else walking.NO
         case PredicateValue():
-            return UNDEFINED
-    return CUT if leaf.cuts else IDLE
+            return walking.UNDEFINED
+    return walking.CUT if leaf.cuts else walking.IDLE
 
 
 class Plan:
@@ -172,23 +124,18 @@ class Plan:
 
     __slots__ = ("address", "decided", "questions", "trees", "words")
 
-    def __init__(
-        self,
-        code: TreeCode,
-        questions: Sequence[tuple[Question, Tree]],
-        instances: Sequence[Tree],
-        *,
-        first: bool,
-    ) -> None:
+    def __init__(self, code: TreeCode, questions: Checks, instances: Sequence[Tree] | None = None) -> None:
         self.questions = questions
-        self.trees = [*[tree for _, tree in questions], *instances]
+        self.trees = [*[tree for _, tree in questions], *(instances or ())]
         self.decided: frozenset[str] = frozenset()
         head = [len(self.trees)]
         places: list[int] = []
         for number, tree in enumerate(self.trees):
-            flags = _flags_of(questions[number][0], first=first) if number < len(questions) else 0
+            # Of a step, the first finding of a question is enough.
+            is_asked = number < len(questions)
+            flags = _flags_of(questions[number][0], first=instances is None) if is_asked else 0
             # Places follow the trees; a tree of all places has none.
-            at = 0 if tree.places is None else 1 + PLANNED * len(self.trees) + len(places)
+            at = 0 if tree.places is None else 1 + walking.PLANNED * len(self.trees) + len(places)
             head += [code.top(tree), at, flags]
             places += [] if tree.places is None else [len(tree.places), *tree.places]
         self.words = array("q", [*head, *places])
@@ -197,15 +144,18 @@ class Plan:
     def skip(self, decided: frozenset[str]) -> None:
         """Leave out the questions that are already decided."""
         for number, (question, _) in enumerate(self.questions):
-            at = 1 + PLANNED * number + 2
-            self.words[at] = self.words[at] & ~SKIPPED | (SKIPPED if question.last in decided else 0)
+            at = 1 + walking.PLANNED * number + 2
+            skipped = walking.SKIPPED if question.last in decided else 0
+            self.words[at] = self.words[at] & ~walking.SKIPPED | skipped
         self.decided = decided
 
 
 def _flags_of(question: Question, *, first: bool) -> int:
     """The flags of a question's results: its first finding, or one failure and each undefined case."""
-    ends = ENDS_UNDEFINED | ENDS_WANTED if first else ENDS_WANTED if question.kind != "reached" else 0
-    return (WANTED if question.wanted else 0) | ends
+    flags = walking.WANTED if question.wanted else 0
+    if first:
+        return flags | walking.ENDS_WANTED | walking.ENDS_UNDEFINED
+    return flags if question.kind == "reached" else flags | walking.ENDS_WANTED
 
 
 class PlanWalk:
@@ -215,28 +165,28 @@ class PlanWalk:
         self._kernels = kernels
         self._code = code
         self.work = work
-        self._job = Buffer(STACK + ITEM * (MOST + 2))
-        self._ends = Buffer(END * (MOST + 2))
-        self._met = Buffer(MOST + 2)
+        self._job = Buffer(walking.STACK + walking.ITEM * (walking.MOST + 2))
+        self._ends = Buffer(walking.END * (walking.MOST + 2))
+        self._met = Buffer(walking.MOST + 2)
         self.job = self._job.words
 
     @property
     def ends(self) -> list[int]:
         """The results of the walk, each as `END` numbers."""
-        return self._ends.words[: self.job[ENDS] * END].tolist()
+        return self._ends.words[: self.job[walking.ENDS] * walking.END].tolist()
 
     def load(self, zone: Zone) -> bool:
         """Start with a zone; returns False if a kernel refuses it."""
-        self.job[CAPACITY] = len(self.work.words)
+        self.job[walking.CAPACITY] = len(self.work.words)
         status = self._kernels.load(zone.words, self.work.address, self._job.address)
-        return status == DONE or (status == FULL and self._grow() and self.load(zone))
+        return status == walking.DONE or (status == walking.FULL and self._grow() and self.load(zone))
 
     def start_at(self, start: Start, room: int) -> None:
         """Start with part of a zone in the same memory, of which this much is used."""
         job = self.job
-        job[BASE_ROWS], job[BASE_SIZE], job[BASE_CLASSES], job[BASE_COUNT] = start
-        job[ROOM] = room
-        job[CAPACITY] = len(self.work.words)
+        job[walking.BASE_ROWS : walking.BASE_COUNT + 1] = array("q", start)
+        job[walking.ROOM] = room
+        job[walking.CAPACITY] = len(self.work.words)
 
     def run(self, plan: Plan) -> bool:
         """Walk all trees of a plan; returns False if a kernel refuses one, or runs out of memory."""
@@ -247,16 +197,15 @@ class PlanWalk:
                 plan.address, code.nodes.address, code.leaves.address, self.work.address, self._job.address,
                 self._ends.address, self._met.address,
             )  # fmt: skip
-            if status == DONE:
+            if status == walking.DONE:
                 return True
-            if status != UNKNOWN:
-                if status == FULL:
+            if status != walking.UNKNOWN:
+                if status == walking.FULL:
                     self._grow()  # for the next zone; Python handles this one
                 return False
-            item = STACK + (self.job[DEPTH] - 1) * ITEM
-            child, *start = self.job[item : item + 5]
-            classes, rows = self.known((start[0], start[1], start[2], start[3]))
-            code.record(plan.trees[self.job[TREE]], child, classes, rows)
+            item = walking.STACK + (self.job[walking.DEPTH] - 1) * walking.ITEM
+            child, a, b, c, d = self.job[item : item + 5]
+            code.record(plan.trees[self.job[walking.TREE]], child, *self.known((a, b, c, d)))
 
     def count(self) -> None:
         """Count the leaves that were reached."""
@@ -295,11 +244,11 @@ class CompiledTrees:
         """The results for a zone in the trees of its control part; None if they are left to Python."""
         plan = control.plan
         if plan is None:
-            plan = control.plan = Plan(self.code, control.questions, control.instances, first=False)
+            plan = control.plan = Plan(self.code, control.questions, control.instances)
         if plan.decided is not decided and plan.decided != decided:
             plan.skip(decided)
         walk = self.walk
-        if not walk.load(zone) or not walk.run(plan) or walk.job[FAULTS]:
+        if not walk.load(zone) or not walk.run(plan) or walk.job[walking.FAULTS]:
             return None
         return walk.ends
 
@@ -308,13 +257,13 @@ class CompiledTrees:
         if not effect.steps:
             return []
         if effect.plan is None:
-            effect.plan = Plan(self.code, effect.steps, (), first=True)
+            effect.plan = Plan(self.code, effect.steps)
         walk = self.steps
-        walk.start_at(start, self.walk.job[ROOM])
+        walk.start_at(start, self.walk.job[walking.ROOM])
         return walk.ends if walk.run(effect.plan) else None
 
     def count(self, walk: PlanWalk, walker: TreeWalker) -> None:
         """Count the leaves that a walk reached, and its answers."""
         walk.count()
-        walker.forks += walk.job[FORKS]
-        walker.known += walk.job[KNOWN]
+        walker.forks += walk.job[walking.FORKS]
+        walker.known += walk.job[walking.KNOWN]

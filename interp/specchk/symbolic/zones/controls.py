@@ -59,17 +59,6 @@ class Control(Struct):
     still: Idle | None = None
     plan: Any = None  # of its trees (`compiled`)
 
-    def prune(self) -> list[Idle | PredicateValue]:
-        """Keep only the checks that some zone of this shape needs; returns the leaves of the others.
-
-        Each tree was walked once.
-        """
-        still = [self.idle, *[tree.only for tree in self.instances if _is_idle(tree)]]
-        still += [tree.only for question, tree in self.questions if _is_settled(question, tree)]
-        self.instances = [tree for tree in self.instances if not _is_idle(tree)]
-        self.questions = [one for one in self.questions if not _is_settled(*one)]
-        return still
-
 
 def _is_idle(tree: Tree) -> bool:
     """Whether an instance does nothing in any zone; one cut off by a horizon is not part of a deadlock."""
@@ -167,26 +156,24 @@ class Controls:
         return pairs
 
     def _of_part(self, question: Question, parts: SplitState) -> Tree:
-        """The tree of a question for the variables that it reads."""
-        state, offsets = self._reduced(question, parts)
-        env = self.moves.properties.environment(state)
-        return Tree(unknown(offsets), partial(self._answer, question.test, env))
-
-    def _reduced(self, question: Question, parts: SplitState) -> tuple[State, int]:
-        """The part of a state that a question reads, with symbols in order, and their number."""
+        """The tree of a question for the variables that it reads, with symbols in order."""
         # Variables that are not read are None, so that a read would fail.
         part = tuple([p if slot in question.slots else None for slot, (p, _) in enumerate(parts.splits)])
         offsets = sum([len(parts.splits[slot][1]) for slot in question.slots])
-        return self.shapes.join_part(
-            part, [Term(self.recorder, place + 1) for place in range(offsets)]
-        ), offsets
+        state = self.shapes.join_part(part, [Term(self.recorder, place + 1) for place in range(offsets)])
+        env = self.moves.properties.environment(state)
+        return Tree(unknown(offsets), partial(self._answer, question.test, env))
 
     def _trees(self, questions: list[Question], env: list[Any], start: Matrix) -> list[tuple[Question, Tree]]:
         return [(one, Tree(start, partial(self._answer, one.test, env))) for one in questions]
 
     def prune(self, control: Control) -> None:
         """Keep only the trees of a control part that some zone needs, after its first zone."""
-        control.still = self._all_of(control.prune())
+        still = [tree.only for tree in control.instances if _is_idle(tree)]
+        still += [tree.only for question, tree in control.questions if _is_settled(question, tree)]
+        control.instances = [tree for tree in control.instances if not _is_idle(tree)]
+        control.questions = [one for one in control.questions if not _is_settled(*one)]
+        control.still = self._all_of([control.idle, *still])
 
     def _all_of(self, leaves: Sequence[Leaf]) -> Idle:
         """A leaf with the sum of these counts."""
@@ -198,10 +185,7 @@ class Controls:
 
     def _idle(self, delta: Delta, cuts: int) -> Idle:
         """The leaf where nothing is done; one for all with the same counts, since hits are per leaf."""
-        leaf = self._idles.get((delta, cuts))
-        if leaf is None:
-            leaf = self._idles[delta, cuts] = Idle(delta, cuts)
-        return leaf
+        return self._idles.setdefault((delta, cuts), Idle(delta, cuts))
 
     def _counted(self, run: Callable[[], T]) -> tuple[T, Delta, int]:
         """The result of a run, and its counts."""
@@ -305,10 +289,7 @@ class Controls:
         part = tuple([parts.splits[slot][0] for slot in slots])
         tree = self._kept_answers.get((number, part))
         if tree is None:
-            state, offsets = self._reduced(question, parts)
-            env = self.moves.properties.environment(state, state)
-            tree = Tree(unknown(offsets), partial(self._answer, question.test, env))
-            self._kept_answers[number, part] = tree
+            tree = self._kept_answers[number, part] = self._of_part(question, parts)
         # The symbols of a control part are its offsets in their order.
         return tree.at((0, *[term.symbol for slot in slots for term in parts.splits[slot][1]]))
 

@@ -171,7 +171,7 @@ class ZoneEngine(Engine[range]):
     def finish(self) -> bool:
         """Whether the reach was sufficient; otherwise the next search has a larger one."""
         # A doubtful witness is no reason to search again if some real state reached it after all.
-        unsettled = self.spurious or self.doubtful.intersection(self._unreached())
+        unsettled = self.spurious or self.doubtful.intersection(self.findings.unreached())
         is_done = self.search.is_stopped or not unsettled
         precision = self.abstraction.precision if is_done else self._more_precise()
         if is_done and self.options.on_fixpoint is not None and not self._is_answered():
@@ -233,9 +233,6 @@ class ZoneEngine(Engine[range]):
 
     def _member(self, count: int, number: int) -> ZoneMember:
         return ZoneMember(number, count, self.expander, covering=self.options.covering)
-
-    def _unreached(self) -> list[str]:
-        return [prop.name for prop in self.program.witnesses if prop.name not in self.findings.reached]
 
     def _is_inside(self, state: State) -> bool:
         """Whether an initial state satisfies all constraints; if not, it is checked here and left out."""
@@ -313,7 +310,7 @@ class ZoneEngine(Engine[range]):
         for (kind, name), alike in sorted(by_what.items()):
             if self.findings.has(kind, name):
                 continue
-            real = self._first_real(alike[:TRIES])
+            real = next(filter(None, map(self._real, alike[:TRIES])), None)
             if real is None and self._is_over():
                 return  # with nothing known about this candidate
             if real is None and kind == "reached":
@@ -330,13 +327,6 @@ class ZoneEngine(Engine[range]):
     def _note_faulty(self, candidate: Candidate) -> None:
         if candidate.step is not None and candidate.step.shape is None:
             self.concretiser.faulty.add(candidate.step.action)
-
-    def _first_real(self, candidates: list[tuple[int, Candidate]]) -> Real | None:
-        for one in candidates:
-            real = self._real(one)
-            if real is not None:
-                return real
-        return None
 
     def _real(self, found: tuple[int, Candidate]) -> Real | None:
         index, candidate = found

@@ -12,8 +12,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from specchk.ir.nodes import Const
-from specchk.ir.program import Program
+from specchk.ir.program import Program, allows_any_end
 from specchk.meaning.paths import START, Matrix
 from specchk.meaning.regions import outside
 from specchk.meaning.undefined import Undefined
@@ -26,7 +25,7 @@ from specchk.symbolic.zones.compiled import CompiledTrees
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.controls import Control, Controls
 from specchk.symbolic.zones.images import Joiner, Start
-from specchk.symbolic.zones.leaves import Effect, Idle, Leaf, PredicateValue, Question
+from specchk.symbolic.zones.leaves import Checks, Effect, Idle, Leaf, PredicateValue, Question
 from specchk.symbolic.zones.precision import Abstraction
 from specchk.symbolic.zones.zones import Zone
 
@@ -84,6 +83,27 @@ class Expansion(Struct):
     outside: bool = False
 
 
+class _Visit(Struct):
+    """A zone that is expanded, by its number, and what receives the results."""
+
+    index: int
+    control: Control
+    part: Expansion
+    arrive: Arrive | None
+
+    def note(self, kind: str, name: str, step: Taken | None = None) -> None:
+        """Note a finding in a step out of the zone, or that there is no step."""
+        self.part.steps.append((self.index, Candidate(kind, name, step)))
+
+    def send(self, zone: Zone, taken: Taken) -> None:
+        """Pass on a successor, and count it."""
+        assert self.arrive is not None
+        if self.arrive(self.index, zone, taken):
+            self.part.arrived += 1
+        else:
+            self.part.counts.covered += 1
+
+
 class Expander:
     """Checks and expands zones of a program."""
 
@@ -96,8 +116,7 @@ class Expander:
         self.solver = abstraction.solver
         self.controls = Controls(program, symmetry, abstraction, horizons=horizons)
         self.walker = TreeWalker(self.controls.recorder, self.solver)
-        fine = program.deadlock_ok
-        self.may_stop_wrongly = not (fine is not None and isinstance(fine.body, Const) and fine.body.value)
+        self.may_stop_wrongly = not allows_any_end(program)
         self._hit: list[Leaf] = []
         self.compile_after = compile_after
         self._compiled: CompiledTrees | None = None
@@ -129,12 +148,9 @@ class Expander:
         walker = self.walker
         walker.forks = walker.known = self.solver.checks = self.solver.pruned = 0
         for index, zone in zones:
-            control = self.controls.of(zone.shape, zone.size)
-            if (
-                arrive is not None
-                and control.still is not None
-                and self._is_quick(index, zone, control, arrive, decided, part)
-            ):
+            visit = _Visit(index, self.controls.of(zone.shape, zone.size), part, arrive)
+            control = visit.control
+            if control.still is not None and self._is_quick(zone, visit, decided):
                 continue
             if self.compile_after:
                 self.compile_after -= 1
@@ -154,7 +170,7 @@ class Expander:
             if arrive is not None:
                 if control.still is None:
                     self._count(control.idle)
-                self._successors(index, control, classes, rows, arrive, part)
+                self._successors(visit, classes, rows)
                 if control.still is None:
                     # After the first zone: `Tree.only` shows the leaf of a tree without questions, so that it
                     # is the same for every zone of the shape.  Without this, a spec with many instances has
@@ -163,13 +179,12 @@ class Expander:
         self._add_counts(part.counts)
         return part
 
-    def _is_quick(
-        self, index: int, zone: Zone, control: Control, arrive: Arrive, decided: frozenset[str],
-        part: Expansion,
-    ) -> bool:  # fmt: skip
+    def _is_quick(self, zone: Zone, visit: _Visit, decided: frozenset[str]) -> bool:
         """Check and expand a zone by kernels; returns False, without effect, if that is left to Python."""
-        trees = self.compiled
-        if trees is None or (self.abstraction.precision and self.abstraction.of(zone.shape).size):
+        trees, control, part = self.compiled, visit.control, visit.part
+        if trees is None or visit.arrive is None:
+            return False
+        if self.abstraction.precision and self.abstraction.of(zone.shape).size:
             return False
         ends = trees.walked(zone, control, decided)
         if ends is None or (self.may_stop_wrongly and not trees.walk.job[BUSY]):
@@ -177,48 +192,36 @@ class Expander:
         assert control.still is not None
         self._count(control.still)
         trees.count(trees.walk, self.walker)
-        self._note_findings(index, control, ends, decided, part)
+        met: set[int] = set()
         for at in range(0, len(ends), END):
             leaf = trees.code.of[ends[at + 1]]
             if type(leaf) is Effect:
                 part.counts.generated += 1
-                start = ends[at + 2], ends[at + 3], ends[at + 4], ends[at + 5]
-                self._arrive_quickly(index, control, leaf, start, trees, arrive, part)
-        return True
-
-    def _note_findings(
-        self, index: int, control: Control, ends: list[int], decided: frozenset[str], part: Expansion
-    ) -> None:
-        """As `_failures`, for the results of a walk."""
-        assert self.compiled is not None
-        met: set[int] = set()
-        for at in range(0, len(ends), END):
-            leaf = self.compiled.code.of[ends[at + 1]]
-            if type(leaf) is PredicateValue:
+                a, b, c, d = ends[at + 2 : at + 6]
+                self._arrive_quickly(visit, leaf, (a, b, c, d), trees)
+            elif type(leaf) is PredicateValue:
+                # As in `_failures`: each reason for being undefined, and one failure.
                 question = control.questions[ends[at]][0]
                 kind = "undefined" if isinstance(leaf.value, Undefined) else question.kind
-                if kind != "undefined" and ends[at] in met:
-                    continue
                 if kind != "undefined":
+                    if ends[at] in met:
+                        continue
                     met.add(ends[at])
                 if f"{kind} {question.name}" not in decided:
-                    part.states.append((index, Candidate(kind, question.name)))
+                    part.states.append((visit.index, Candidate(kind, question.name)))
+        return True
 
-    def _arrive_quickly(
-        self, index: int, control: Control, effect: Effect, start: Start, trees: CompiledTrees,
-        arrive: Arrive, part: Expansion,
-    ) -> None:  # fmt: skip
+    def _arrive_quickly(self, visit: _Visit, effect: Effect, start: Start, trees: CompiledTrees) -> None:
         """As `_arrive`, for part of a zone in the memory of a walk."""
         if effect.still is None:
-            self.controls.complete(control, effect, self.walker, trees.walk.known(start))
+            self.controls.complete(visit.control, effect, self.walker, trees.walk.known(start))
         found = trees.stepped(effect, start) if effect.inside is None else None
-        shape = effect.taken.shape
         zone = None
-        if found is not None and not (self.abstraction.precision and shape in self.abstraction.precision):
+        if found is not None and effect.taken.shape not in self.abstraction.precision:
             assert self.abstraction.reach is not None
             zone = trees.images.zone(effect, start, self.abstraction.reach)
         if found is None or zone is None:
-            self._arrive(index, control, effect, *trees.walk.known(start), arrive, part)
+            self._arrive(visit, effect, *trees.walk.known(start))
             return
         assert effect.still is not None
         self._count(effect.still)
@@ -228,11 +231,8 @@ class Expander:
             question, leaf = effect.steps[found[at]][0], trees.code.of[found[at + 1]]
             assert isinstance(leaf, PredicateValue)
             kind = "undefined" if isinstance(leaf.value, Undefined) else question.kind
-            part.steps.append((index, Candidate(kind, question.name, effect.taken)))
-        if arrive(index, zone, effect.taken):
-            part.arrived += 1
-        else:
-            part.counts.covered += 1
+            visit.note(kind, question.name, effect.taken)
+        visit.send(zone, effect.taken)
 
     def _count(self, leaf: Leaf) -> None:
         if not leaf.hits:
@@ -248,17 +248,16 @@ class Expander:
         """Add the counts of the leaves that were reached."""
         counts.forks, counts.known = self.walker.forks, self.walker.known
         counts.checks, counts.pruned = self.solver.checks, self.solver.pruned
-        for leaf in self._hit:
-            counts.cuts += leaf.cuts * leaf.hits
-            for point, count in leaf.delta:
-                counts.coverage[point] += count * leaf.hits
-            # Counted by leaf and multiplied here, instead of adding every leaf's coverage for every zone.
-            leaf.hits = 0
-        self._hit.clear()
-        for leaf, hits in self._compiled.code.take_hits() if self._compiled is not None else ():
+        # Counted by leaf and multiplied here, instead of adding every leaf's coverage for every zone.
+        by_leaf = [(leaf, leaf.hits) for leaf in self._hit]
+        by_leaf += self._compiled.code.take_hits() if self._compiled is not None else ()
+        for leaf, hits in by_leaf:
             counts.cuts += leaf.cuts * hits
             for point, count in leaf.delta:
                 counts.coverage[point] += count * hits
+        for leaf in self._hit:
+            leaf.hits = 0
+        self._hit.clear()
 
     def _failures(self, question: Question, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[str]:
         """The findings for a property in a zone: each reason for being undefined, and one failure."""
@@ -275,15 +274,10 @@ class Expander:
                 if question.kind != "reached":
                     break
 
-    def _first_failure(self, question: Question, tree: Tree, classes: Classes, rows: Matrix) -> Iterator[str]:
-        yield from islice(self._failures(question, tree, classes, rows), 1)
-
-    def _successors(
-        self, index: int, control: Control, classes: Classes, rows: Matrix, arrive: Arrive, part: Expansion
-    ) -> None:
+    def _successors(self, visit: _Visit, classes: Classes, rows: Matrix) -> None:
         # All of them before the first successor: whether a state has successors at all depends on every
         # action.
-        ends = [end for tree in control.instances for end in self.walker.walk(tree, classes, rows)]
+        ends = [end for tree in visit.control.instances for end in self.walker.walk(tree, classes, rows)]
         busy: list[Matrix] = []  # where a step is possible
         faulty: list[Matrix] = []  # where a step is undefined, so that none is taken
         size = len(rows)
@@ -298,72 +292,63 @@ class Expander:
             if type(leaf) is Effect and leaf.after is None:
                 # The first undefined action is to blame.
                 if self._without(faulty, assumed_rows, size):
-                    name = self.program.actions[leaf.taken.action].name
-                    part.steps.append((index, Candidate("undefined", name, leaf.taken)))
+                    visit.note("undefined", self.program.actions[leaf.taken.action].name, leaf.taken)
                 faulty.append(assumed_rows)
         for leaf, known, assumed_rows, _ in ends:
             if type(leaf) is Effect and leaf.after is not None:
                 # A state in which some action is undefined has no steps (`meaning.step`), so this part is cut
                 # away.
                 for remaining in self._without(faulty, assumed_rows, size):
-                    part.counts.generated += 1
-                    self._arrive(index, control, leaf, known, remaining, arrive, part)
+                    visit.part.counts.generated += 1
+                    self._arrive(visit, leaf, known, remaining)
         # The rest of the zone, without the parts that have steps: subtraction of matrices is exact over the
         # integers.
         if self.may_stop_wrongly and not is_busy:
             for resting in self._without(busy, rows, size):
-                self._resting(index, control, classes, resting, part)
+                self._resting(visit, classes, resting)
 
     def _without(self, taken: list[Matrix], rows: Matrix, size: int) -> list[Matrix]:
         """The parts of a matrix that are in none of the others; `size` symbols are those of the zone."""
         return reduce(lambda parts, one: outside(parts, one, size, self.solver), taken, [rows])
 
-    def _arrive(
-        self, index: int, control: Control, effect: Effect, classes: Classes, rows: Matrix,
-        arrive: Arrive, part: Expansion,
-    ) -> None:  # fmt: skip
+    def _arrive(self, visit: _Visit, effect: Effect, classes: Classes, rows: Matrix) -> None:
         """Check the step invariants and constraints for a state after a step, and add its zone."""
         if effect.still is None:
             # Not while the step is recorded: the recorder is in the middle of that run then, and cannot
             # record another.
-            self.controls.complete(control, effect, self.walker, (classes, rows))
+            self.controls.complete(visit.control, effect, self.walker, (classes, rows))
         assert effect.still is not None
         self._count(effect.still)
-        for question, tree in effect.steps:
-            for kind in self._first_failure(question, tree, classes, rows):
-                part.steps.append((index, Candidate(kind, question.name, effect.taken)))
+        self._note_failures(visit, effect, effect.steps, classes, rows)
         if effect.inside is None:
-            self._found(index, effect, classes, rows, arrive, part)
+            visit.send(effect.zone(classes, rows, self.abstraction), effect.taken)
             return
         # A zone may lie across the border of a constraint: it is cut there, and only the part inside is
         # expanded.
         for inside, known, assumed_rows, _ in self.walker.walk(effect.inside, classes, rows):
             self._count(inside)
             if isinstance(inside.value, Undefined):
-                part.steps.append((index, Candidate("undefined", inside.name, effect.taken)))
+                visit.note("undefined", inside.name, effect.taken)
             elif inside.value:
-                self._found(index, effect, known, assumed_rows, arrive, part)
+                visit.send(effect.zone(known, assumed_rows, self.abstraction), effect.taken)
                 continue
-            part.outside = True  # such a state is checked, but not expanded
-            for question, tree in effect.outside:
-                for kind in self._first_failure(question, tree, known, assumed_rows):
-                    part.steps.append((index, Candidate(kind, question.name, effect.taken)))
+            visit.part.outside = True  # such a state is checked, but not expanded
+            self._note_failures(visit, effect, effect.outside, known, assumed_rows)
 
-    def _found(
-        self, index: int, effect: Effect, classes: Classes, rows: Matrix, arrive: Arrive, part: Expansion
+    def _note_failures(
+        self, visit: _Visit, effect: Effect, checks: Checks, classes: Classes, rows: Matrix
     ) -> None:
-        zone = effect.zone(classes, rows, self.abstraction)
-        if arrive(index, zone, effect.taken):
-            part.arrived += 1
-        else:
-            part.counts.covered += 1
+        """Note the first failure of each property after a step."""
+        for question, tree in checks:
+            for kind in islice(self._failures(question, tree, classes, rows), 1):
+                visit.note(kind, question.name, effect.taken)
 
-    def _resting(self, index: int, control: Control, classes: Classes, rows: Matrix, part: Expansion) -> None:
+    def _resting(self, visit: _Visit, classes: Classes, rows: Matrix) -> None:
         """Check whether there are states here, without steps, that are deadlocks."""
-        for answer, *_ in self.walker.walk(control.stops, classes, rows):
+        for answer, *_ in self.walker.walk(visit.control.stops, classes, rows):
             self._count(answer)
             if isinstance(answer.value, Undefined):
-                part.steps.append((index, Candidate("undefined", "deadlock")))
+                visit.note("undefined", "deadlock")
             elif answer.value:
-                part.steps.append((index, Candidate("deadlock", "deadlock")))
+                visit.note("deadlock", "deadlock")
                 return

@@ -47,7 +47,7 @@ class Images:
         """The zone after a step from part of a zone; None if the kernel refuses."""
         code = effect.code
         if code is None:
-            code = effect.code = _image_code(effect)
+            code = effect.code = ImageCode(effect)
             places = code.words[1] if code.words else 0
             self._scratch.hold(_scratch_words(places))
             self._out.hold(2 * (places * places + 2 * places + HEAD))
@@ -69,18 +69,13 @@ class ImageCode:
 
     __slots__ = ("address", "mark", "words")
 
-    def __init__(self, words: array[int], mark: int) -> None:
-        self.words = words
-        self.address = words.buffer_info()[0]
-        self.mark = mark
-
-
-def _image_code(effect: Effect) -> ImageCode:
-    numbers = [len(effect.images), len(effect.images[0]) + 1]
-    for one in effect.images:
-        numbers += [number for place in ((0, 0), *one) for number in place]
-    fits = all(abs(number) <= CAP for number in numbers)
-    return ImageCode(array("q", numbers if fits else ()), hash(effect.taken.shape))
+    def __init__(self, effect: Effect) -> None:
+        numbers = [len(effect.images), len(effect.images[0]) + 1]
+        for one in effect.images:
+            numbers += [number for place in ((0, 0), *one) for number in place]
+        self.words = array("q", numbers if all(abs(number) <= CAP for number in numbers) else ())
+        self.address = self.words.buffer_info()[0]
+        self.mark = hash(effect.taken.shape)
 
 
 def _scratch_words(places: int) -> int:

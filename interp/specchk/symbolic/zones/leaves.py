@@ -24,6 +24,7 @@ from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.precision import Abstraction
 from specchk.symbolic.zones.zones import Zone
 
+Checks = list[tuple["Question", Tree]]  # properties, each with its tree
 Delta = tuple[tuple[int, int], ...]  # what a run adds to the count of which coverage points
 
 
@@ -87,9 +88,9 @@ class Effect(Leaf):
     images: tuple[tuple[tuple[int, int], ...], ...]
     known: Matrix = START  # of the symbols after the step: which are defined, and how
     still: Idle | None = None
-    steps: list[tuple[Question, Tree]] = []
+    steps: Checks = []
     inside: Tree | None = None
-    outside: list[tuple[Question, Tree]] = []
+    outside: Checks = []
     code: Any = None  # of its images, and the plan of its steps' trees (`compiled`)
     plan: Any = None
 

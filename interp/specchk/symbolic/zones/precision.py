@@ -105,26 +105,13 @@ class Abstraction(Struct):
             difference = added((terms, plus), symbol(*place), -1)
             if not difference[0]:
                 continue
-            if _is_difference(difference):
-                rows = _equal(rows, difference)
+            own, factor, more = primitive(difference)
+            pair = pair_of(own)
+            if pair is not None and abs(factor) == 1:
+                (i, j), bound = pair, -more * factor
+                for a, b, most in ((i, j, bound), (j, i, -bound)):
+                    rows = assuming(rows, a, b, most) if rows[a][b] > most else rows
             else:
                 number, shift = place
                 defined.append((terms, number, shift - plus))
         return Defined([list(row) for row in rows], tuple(defined)) if defined else rows
-
-
-def _is_difference(form: Form) -> bool:
-    terms, factor, _ = primitive(form)
-    return abs(factor) == 1 and pair_of(terms) is not None
-
-
-def _equal(rows: Matrix, form: Form) -> Matrix:
-    """A matrix in which a difference equal to a known number is 0."""
-    terms, factor, plus = primitive(form)
-    pair = pair_of(terms)
-    assert pair is not None
-    i, j = pair
-    bound = -plus * factor
-    if rows[i][j] > bound:
-        rows = assuming(rows, i, j, bound)
-    return rows if rows[j][i] <= -bound else assuming(rows, j, i, -bound)

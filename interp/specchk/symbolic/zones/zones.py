@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from specchk.ir import types
 from specchk.ir.program import Program
-from specchk.ir.types import Type, cardinality, components, has_horizon
+from specchk.ir.types import Type, components, has_horizon
 from specchk.meaning.open_numbers import Linear, OpenNumber, Term
 from specchk.meaning.paths import FREE, ForkPath, Matrix, NotSymbolic, Rows
 from specchk.meaning.values import State
@@ -300,29 +300,19 @@ def _splitter(kind: Type) -> Split:
     match kind:
         case types.Int():
             return _offset if kind.horizon else _number
-        case types.Option() | types.Set() | types.Seq() | types.Bag():
-            return _split_each([_splitter(kind.item)], repeat=True) if _has_numbers(kind.item) else _known
-        case types.Map():
-            parts = [_splitter(kind.value)] * cardinality(kind.key)
-            return _split_each(parts) if _has_numbers(kind.value) else _known
-        case types.Record():
-            return _split_each([_splitter(part) for _, part in kind.fields]) if _has_numbers(kind) else _known
         case types.Union():
             records = [_splitter(record) for _, record in kind.variants]
             return lambda value, found: (value[0], records[value[0]](value[1], found))
+        # Without numbers, allowed or not, no part of it can be open.
+        case _ if not any(isinstance(part, types.Int | types.Union) for part in components(kind)):
+            return _known
+        case types.Option() | types.Set() | types.Seq() | types.Bag() | types.Map():
+            each = _splitter(kind.value if isinstance(kind, types.Map) else kind.item)
+            return lambda value, found: tuple([each(item, found) for item in value])
+        case types.Record():
+            parts = [_splitter(part) for _, part in kind.fields]
+            return lambda value, found: tuple([p(item, found) for p, item in zip(parts, value, strict=True)])
     return _known
-
-
-def _split_each(parts: Sequence[Split], *, repeat: bool = False) -> Split:
-    if repeat:
-        (part,) = parts
-        return lambda value, found: tuple([part(item, found) for item in value])
-    return lambda value, found: tuple([p(item, found) for p, item in zip(parts, value, strict=True)])
-
-
-def _has_numbers(kind: Type) -> bool:
-    """Whether a value may contain an open number, allowed or not."""
-    return any(isinstance(part, types.Int | types.Union) for part in components(kind))
 
 
 def _joiner(kind: Type) -> Join:
@@ -331,12 +321,9 @@ def _joiner(kind: Type) -> Join:
     match kind:
         case types.Int():
             return lambda shape, left: next(left)
-        case types.Option() | types.Set() | types.Seq() | types.Bag():
-            item = _joiner(kind.item)
+        case types.Option() | types.Set() | types.Seq() | types.Bag() | types.Map():
+            item = _joiner(kind.value if isinstance(kind, types.Map) else kind.item)
             return lambda shape, left: tuple([item(part, left) for part in shape])
-        case types.Map():
-            value = _joiner(kind.value)
-            return lambda shape, left: tuple([value(part, left) for part in shape])
         case types.Record():
             parts = [_joiner(part) for _, part in kind.fields]
             return lambda shape, left: tuple([p(part, left) for p, part in zip(parts, shape, strict=True)])

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import itemgetter
-from types import NoneType
 from typing import Any
 
 from specchk.ir.nodes import Value
+from specchk.symbolic.induction.encode import trees
 from specchk.symbolic.induction.encode.bools import Truth, both, choice, conj, disj, iff, implies, negation
 from specchk.symbolic.induction.encode.numbers import (
     Number,
@@ -23,23 +23,10 @@ from specchk.symbolic.induction.encode.numbers import (
     merge_by,
     same_number,
 )
-from specchk.symbolic.induction.encode.trees import (
-    BagOf,
-    CannotEncode,
-    Opt,
-    RangeOf,
-    SeqOf,
-    SetOf,
-    Tagged,
-    Tree,
-    decided,
-    expanded,
-    is_truth,
-    plain,
-)
+from specchk.symbolic.induction.encode.trees import CannotEncode, Tree, decided, expanded, is_truth, plain
 
 
-def set_of(items: Iterable[tuple[Tree, Truth]]) -> SetOf:
+def set_of(items: Iterable[tuple[Tree, Truth]]) -> trees.SetOf:
     """A set of items with guards: listed if all values of the items can be listed, else unchanged."""
     kept = [(item, guard) for item, guard in items if guard is not False]
     table: dict[Value, list[Truth]] = {}
@@ -48,23 +35,20 @@ def set_of(items: Iterable[tuple[Tree, Truth]]) -> SetOf:
         values = expanded(item)
         # Offsets among the items stay unchanged, and may be equal to one another.
         if values is None:
-            return SetOf(tuple(kept), listed=False)
+            return trees.SetOf(tuple(kept), listed=False)
         for value, when in values:
             table.setdefault(value, []).append(both(guard, when))
             lifted.setdefault(value, item if len(values) == 1 else decided(item, value))
     rows = [(lifted[value], disj(table[value])) for value in sorted(table)]
-    return SetOf(tuple([(item, guard) for item, guard in rows if guard is not False]), listed=True)
+    return trees.SetOf(tuple([(item, guard) for item, guard in rows if guard is not False]), listed=True)
 
 
-def has(among: SetOf | RangeOf, item: Tree) -> Truth:
+def has(among: trees.SetOf | trees.RangeOf, item: Tree) -> Truth:
     """Whether a set contains an item."""
-    if isinstance(among, RangeOf):
+    if isinstance(among, trees.RangeOf):
         above = at_most(among.low, item)
         return above if among.high is None else both(above, at_most(item, among.high))
     return disj([both(guard, equal(item, other)) for other, guard in among.items if guard is not False])
-
-
-_BY_IDENTITY = (bool, NoneType, tuple, Opt, Tagged, SetOf, BagOf, SeqOf, RangeOf)
 
 
 def same(a: Tree, b: Tree) -> bool:
@@ -73,11 +57,11 @@ def same(a: Tree, b: Tree) -> bool:
         return True
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, Opt) and isinstance(b, Opt):
+    if isinstance(a, trees.Opt) and isinstance(b, trees.Opt):
         # The hidden item of a `none` does not matter.
         return same(a.present, b.present) and (a.present is False or same(a.item, b.item))
     # By identity only, which is enough for parts that a step does not change.
-    if isinstance(a, _BY_IDENTITY) or isinstance(b, _BY_IDENTITY):
+    if any(isinstance(one, bool | tuple | trees.Structure | None) for one in (a, b)):
         return False
     return same_number(a, b)
 
@@ -93,19 +77,19 @@ def merge(condition: Truth, a: Tree, b: Tree) -> Tree:
     match a:
         case tuple():
             return tuple([merge(condition, x, y) for x, y in zip(a, b, strict=True)])
-        case Opt():
-            return Opt(choice(condition, a.present, b.present), merge(condition, a.item, b.item))
-        case Tagged():
+        case trees.Opt():
+            return trees.Opt(choice(condition, a.present, b.present), merge(condition, a.item, b.item))
+        case trees.Tagged():
             records = [merge(condition, x, y) for x, y in zip(a.records, b.records, strict=True)]
-            return Tagged(merge_by(condition, a.tag, b.tag), tuple(records))
-        case SetOf() if isinstance(b, SetOf):
+            return trees.Tagged(merge_by(condition, a.tag, b.tag), tuple(records))
+        case trees.SetOf() if isinstance(b, trees.SetOf):
             return _merge_sets(condition, a, b)
-        case BagOf():
+        case trees.BagOf():
             # Both bags side by side, each under its condition: bags have no slots that would have to agree.
-            return BagOf((*_guarded(condition, a.items), *_guarded(negation(condition), b.items)))
-        case SeqOf():
+            return trees.BagOf((*_guarded(condition, a.items), *_guarded(negation(condition), b.items)))
+        case trees.SeqOf():
             return _merge_seqs(condition, a, b)
-        case SetOf() | RangeOf():
+        case trees.SetOf() | trees.RangeOf():
             raise CannotEncode("one of two sets, of which one is a range without a bound")
     return choice(condition, a, b) if is_truth(a) else merge_by(condition, a, b)
 
@@ -114,7 +98,7 @@ def _guarded(condition: Truth, items: Iterable[tuple[Tree, Truth]]) -> list[tupl
     return [(item, both(condition, guard)) for item, guard in items]
 
 
-def _merge_sets(condition: Truth, a: SetOf, b: SetOf) -> SetOf:
+def _merge_sets(condition: Truth, a: trees.SetOf, b: trees.SetOf) -> trees.SetOf:
     if not (a.listed and b.listed):
         return set_of([*_guarded(condition, a.items), *_guarded(negation(condition), b.items)])
     tables: list[dict[Any, tuple[Tree, Truth]]]
@@ -123,14 +107,14 @@ def _merge_sets(condition: Truth, a: SetOf, b: SetOf) -> SetOf:
     for value, (item, _) in sorted((tables[0] | tables[1]).items(), key=itemgetter(0)):
         guards = [table[value][1] if value in table else False for table in tables]
         rows.append((item, choice(condition, *guards)))
-    return SetOf(tuple(rows), listed=True)
+    return trees.SetOf(tuple(rows), listed=True)
 
 
-def _merge_seqs(condition: Truth, a: SeqOf, b: SeqOf) -> SeqOf:
+def _merge_seqs(condition: Truth, a: trees.SeqOf, b: trees.SeqOf) -> trees.SeqOf:
     size = max(len(a.slots), len(b.slots))
     x, y = ([*s.slots, *([None] * (size - len(s.slots)))] for s in (a, b))
     slots = tuple([merge(condition, p, q) for p, q in zip(x, y, strict=True)])
-    return SeqOf(merge_by(condition, a.length, b.length), slots)
+    return trees.SeqOf(merge_by(condition, a.length, b.length), slots)
 
 
 def select(rows: Sequence[tuple[Truth, Tree]]) -> Tree:
@@ -149,46 +133,46 @@ def equal(a: Tree, b: Tree) -> Truth:
     match a:
         case tuple():
             return conj([equal(x, y) for x, y in zip(a, b, strict=True)])
-        case Opt():
+        case trees.Opt():
             if a.present is False or b.present is False:
                 return iff(a.present, b.present)
             # Items are compared only if both are present: the hidden item of a `none` is free, and would
             # differ.
             return both(iff(a.present, b.present), implies(both(a.present, b.present), equal(a.item, b.item)))
-        case Tagged():
+        case trees.Tagged():
             pairs = zip(a.records, b.records, strict=True)
             tags = [equal_numbers(a.tag, index) for index in range(len(a.records))]
             # Only the records of the common variant: those of other variants are meaningless leftovers.
             inside = [implies(tag, equal(x, y)) for tag, (x, y) in zip(tags, pairs, strict=True)]
             return conj([equal_numbers(a.tag, b.tag), *inside])
-        case SetOf() | RangeOf():
+        case trees.SetOf() | trees.RangeOf():
             return both(subset(a, b), subset(b, a))
-        case SeqOf():
+        case trees.SeqOf():
             inside = [
                 implies(less(k, a.length), equal(x, y))
                 # Up to the shorter one: if the lengths are equal, nothing follows its slots.
                 for k, (x, y) in enumerate(zip(a.slots, b.slots, strict=False))
             ]
             return conj([equal_numbers(a.length, b.length), *inside])
-        case BagOf():
+        case trees.BagOf():
             # Equal if every item of either occurs equally often in both; the order does not matter.
             items = [item for item, _ in (*a.items, *b.items)]
             return conj([equal_numbers(count(a, item), count(b, item)) for item in items])
     return iff(a, b) if is_truth(a) else equal_numbers(a, b)
 
 
-def subset(a: SetOf | RangeOf, b: SetOf | RangeOf) -> Truth:
+def subset(a: trees.SetOf | trees.RangeOf, b: trees.SetOf | trees.RangeOf) -> Truth:
     """Whether every item of one set is in the other."""
-    if isinstance(a, RangeOf):
+    if isinstance(a, trees.RangeOf):
         raise CannotEncode("a range without a bound as a set of items")
     return conj([implies(guard, has(b, item)) for item, guard in a.items])
 
 
-def count(bag: BagOf, item: Tree) -> Number:
+def count(bag: trees.BagOf, item: Tree) -> Number:
     """The number of occurrences of an item in a bag."""
     return counted([both(guard, equal(item, other)) for other, guard in bag.items])
 
 
-def tag_is(tree: Tagged, tag: int) -> Truth:
+def tag_is(tree: trees.Tagged, tag: int) -> Truth:
     """Whether a union value has a given variant."""
     return equal_numbers(tree.tag, tag)

@@ -18,19 +18,9 @@ from specchk.ir.types import Bool, Enum, Int, Map, Sort, Type, Union, of_shape, 
 from specchk.lang.text.source import Span
 from specchk.meaning.values import positions
 from specchk.symbolic.induction.encode import collections as of
+from specchk.symbolic.induction.encode import numbers
 from specchk.symbolic.induction.encode.bools import Truth, disj, negation
 from specchk.symbolic.induction.encode.merge import count, equal, has, merge, select, set_of, subset, tag_is
-from specchk.symbolic.induction.encode.numbers import (
-    at_most,
-    combine,
-    counted,
-    equal_numbers,
-    greatest,
-    least,
-    less,
-    quotient,
-    remainder,
-)
 from specchk.symbolic.induction.encode.scope import StepScope
 from specchk.symbolic.induction.encode.states import keys
 from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, Opt, Tree, expanded, plain, tagged
@@ -53,7 +43,7 @@ def _tuple(_: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
 
 def _divided(fn: Callable[[Tree, Tree], Tree]) -> Rule:
     def rule(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-        scope.fail(equal_numbers(args[1], 0), expr.span, "division by zero")
+        scope.fail(numbers.equal_numbers(args[1], 0), expr.span, "division by zero")
         return fn(args[0], args[1])
 
     return rule
@@ -61,8 +51,8 @@ def _divided(fn: Callable[[Tree, Tree], Tree]) -> Rule:
 
 def _decreased(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     new, old = args
-    scope.fail(less(new, 0), expr.span, "the measure of this recursion is below 0")
-    scope.fail(at_most(old, new), expr.span, "the measure of this recursion does not decrease")
+    scope.fail(numbers.less(new, 0), expr.span, "the measure of this recursion is below 0")
+    scope.fail(numbers.at_most(old, new), expr.span, "the measure of this recursion does not decrease")
     return new
 
 
@@ -93,7 +83,7 @@ def key_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Trut
         if not isinstance(kind, Int | Bool | Enum | Sort):
             raise CannotEncode("this key cannot be listed")
         # An offset as a key: its values cannot be listed, but it can be compared with each position.
-        guards: list[Truth] = [equal_numbers(key, value) for value in known]
+        guards: list[Truth] = [numbers.equal_numbers(key, value) for value in known]
         beyond = negation(disj(guards))
     else:
         # `expanded` may list one value several times, each time with a guard.
@@ -123,11 +113,11 @@ def _map_set(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
 RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {
         Op.EQ: _pure(equal), Op.NE: _pure(lambda a, b: negation(equal(a, b))),
-        Op.LT: _pure(less), Op.LE: _pure(at_most), Op.NOT: _pure(negation),
-        Op.NEG: _pure(partial(combine, sub, 0)), Op.ADD: _pure(partial(combine, add)),
-        Op.SUB: _pure(partial(combine, sub)), Op.MUL: _pure(partial(combine, mul)),
-        Op.DIV: _divided(quotient), Op.MOD: _divided(remainder),
-        Op.MIN: _pure(least), Op.MAX: _pure(greatest), Op.DECREASED: _decreased,
+        Op.LT: _pure(numbers.less), Op.LE: _pure(numbers.at_most), Op.NOT: _pure(negation),
+        Op.NEG: _pure(partial(numbers.combine, sub, 0)), Op.ADD: _pure(partial(numbers.combine, add)),
+        Op.SUB: _pure(partial(numbers.combine, sub)), Op.MUL: _pure(partial(numbers.combine, mul)),
+        Op.DIV: _divided(numbers.quotient), Op.MOD: _divided(numbers.remainder),
+        Op.MIN: _pure(numbers.least), Op.MAX: _pure(numbers.greatest), Op.DECREASED: _decreased,
         Op.RECORD: _tuple, Op.FIELD: lambda expr, args, scope: args[0][expr.data], Op.WITH_FIELD: _with_field,
         Op.VARIANT: _variant, Op.IS_VARIANT: lambda expr, args, scope: tag_is(args[0], expr.data),
         Op.SOME: _pure(lambda item: Opt(True, item)), Op.GET: _get,
@@ -137,8 +127,8 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.RANGE: of.numbers, Op.IN_SET: _pure(lambda item, a: has(a, item)), Op.SUBSET: _pure(subset),
         Op.UNION: _pure(of.union), Op.INTERSECT: _pure(of.intersection), Op.DIFFERENCE: _pure(of.difference),
         Op.CARD: _pure(of.cardinality), Op.SUBSETS: _pure(of.subsets),
-        Op.SET_MIN: of.extreme(less, "min"), Op.SET_MAX: of.extreme(lambda a, b: less(b, a), "max"),
-        Op.SET_SUM: _pure(of.total),
+        Op.SET_MIN: of.extreme(numbers.less, "min"), Op.SET_SUM: _pure(of.total),
+        Op.SET_MAX: of.extreme(lambda a, b: numbers.less(b, a), "max"),
         Op.SEQ: _pure(of.seq_of), Op.SEQ_GET: of.seq_get, Op.SEQ_SET: of.seq_set,
         Op.LEN: _pure(lambda s: s.length), Op.HEAD: of.head, Op.LAST: of.last, Op.TAIL: of.tail,
         Op.APPEND: _pure(lambda s, item: of.concat(s, of.seq_of(item))), Op.CONCAT: _pure(of.concat),
@@ -148,7 +138,7 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.BAG_ADD: _pure(lambda b, item: BagOf((*b.items, (item, True)))), Op.BAG_REMOVE: of.bag_remove,
         Op.BAG_COUNT: _pure(count), Op.BAG_UNION: _pure(lambda a, b: BagOf((*a.items, *b.items))),
         Op.IN_BAG: _pure(lambda item, b: has(set_of(b.items), item)),
-        Op.BAG_CARD: _pure(lambda b: counted([guard for _, guard in b.items])),
+        Op.BAG_CARD: _pure(lambda b: numbers.counted([guard for _, guard in b.items])),
         Op.BAG_ITEMS: _pure(lambda b: set_of(b.items)),
     }
 )  # fmt: skip

@@ -19,7 +19,7 @@ from specchk.symbolic.induction.encode.exprs import encode
 from specchk.symbolic.induction.encode.merge import equal, has
 from specchk.symbolic.induction.encode.scope import ReadState, Unencodable, of_state, placed
 from specchk.symbolic.induction.encode.states import OpenTrees, outside
-from specchk.symbolic.induction.encode.steps import ActionInstance, all_instances
+from specchk.symbolic.induction.encode.steps import ActionInstance, arguments, instance
 from specchk.symbolic.induction.encode.trees import Tree
 
 State = tuple[Tree, ...]
@@ -65,8 +65,12 @@ class System(Struct):
             return self.fresh.tree(variable.type, name)
 
     def instances(self, state: State, tag: str = "") -> list[ActionInstance]:
-        """Every action with its arguments, from a state."""
-        return all_instances(self.program, state, tag)
+        """Every action with its arguments, from a state, in the stepper's order."""
+        return [
+            instance(self.program, index, given, state, tag)
+            for index, action in enumerate(self.program.actions)
+            for given in arguments(self.program, action, tag)
+        ]
 
     def holds(self, prop: Property, state: ReadState, after: ReadState | None = None) -> list[Truth]:
         """The conjuncts stating that a property is defined and true in a state, or of a step."""
@@ -92,16 +96,12 @@ class System(Struct):
 
     def initial(self, state: State) -> list[Truth]:
         """The conditions of an initial state; offsets have no upper bound here either."""
-        facts: list[Truth] = []
-        pairs = zip(self.program.variables, self.program.starts, state, strict=True)
-        for variable, start, tree in pairs:
-            facts += self._started(variable, start, tree)
-        return [*facts, *[part for init in self.program.inits for part in self.holds(init, state)]]
+        begun = self._started(state)
+        return [*begun, *[part for init in self.program.inits for part in self.holds(init, state)]]
 
     def unclear_initial(self, state: State) -> Truth:
         """The condition that `init` is undefined, where everything before the undefined part holds."""
-        pairs = zip(self.program.variables, self.program.starts, state, strict=True)
-        begun = [fact for variable, start, tree in pairs for fact in self._started(variable, start, tree)]
+        begun = self._started(state)
         return disj([when for _, when in self._unclear_in_order(self.program.inits, state, begun)])
 
     def _unclear_in_order(
@@ -113,17 +113,21 @@ class System(Struct):
             yield prop, conj([*before, self.unclear(prop, state)])
             before += self.holds(prop, state)
 
-    def _started(self, variable: Variable, start: Start, tree: Tree) -> list[Truth]:
-        if start.value is not None:
-            value, defined = _constant(start.value)
-            with placed(variable.span):
-                beyond = outside(value, variable.type) if has_horizon(start.value.type) else []
-                return [*defined, *[negation(when) for when, _ in beyond], equal(tree, value)]
-        if start.choices is not None:
-            value, defined = _constant(start.choices)
-            with placed(variable.span):
-                return [*defined, has(value, tree)]
-        return []
+    def _started(self, state: State) -> list[Truth]:
+        """The conditions that each variable has an initial value."""
+        facts: list[Truth] = []
+        pairs = zip(self.program.variables, self.program.starts, state, strict=True)
+        for variable, start, tree in pairs:
+            if start.value is not None:
+                value, defined = _constant(start.value)
+                with placed(variable.span):
+                    beyond = outside(value, variable.type) if has_horizon(start.value.type) else []
+                    facts += [*defined, *[negation(when) for when, _ in beyond], equal(tree, value)]
+            elif start.choices is not None:
+                value, defined = _constant(start.choices)
+                with placed(variable.span):
+                    facts += [*defined, has(value, tree)]
+        return facts
 
 
 def _constant(expr: Expr) -> tuple[Tree, list[Truth]]:

@@ -151,7 +151,8 @@ class RecallingSystem(System):
     def _whole(self, prop: Property, state: State, after: State, read: dict[ReadPlace, None]) -> _Predicate:
         """A property composed of its parts; as in the evaluator, those after a deciding one do not count."""
         if id(prop) not in self._items:
-            self._items[id(prop)] = _items(prop.body)
+            every = not isinstance(prop.body, nodes.Quantifier) or prop.body.every
+            self._items[id(prop)] = _Items(every, tuple(_bodies(prop.body, every, {})))
         items = self._items[id(prop)]
         faults, truths, path = list[Truth](), list[Truth](), list[Truth]()
         for number, (body, known) in enumerate(items.parts):
@@ -165,11 +166,6 @@ class RecallingSystem(System):
             if part.truth is not items.every:
                 path.append(part.truth if items.every else negation(part.truth))
         return _Predicate(tuple(faults), conj(truths) if items.every else disj(truths))
-
-
-def _items(body: nodes.Expr) -> _Items:
-    every = not isinstance(body, nodes.Quantifier) or body.every
-    return _Items(every, tuple(_bodies(body, every, {})))
 
 
 def _bodies(expr: nodes.Expr, every: bool, known: Locals) -> Iterator[tuple[nodes.Expr, Locals]]:

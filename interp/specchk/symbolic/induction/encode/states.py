@@ -7,7 +7,8 @@ so trees are compared only by `encode.merge.equal`.
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import z3
@@ -17,20 +18,10 @@ from specchk.ir import types
 from specchk.ir.nodes import Value
 from specchk.ir.types import Type, cardinality, has_horizon, show
 from specchk.meaning.values import universe
+from specchk.symbolic.induction.encode import trees
 from specchk.symbolic.induction.encode.bools import Truth, both, disj, implies
 from specchk.symbolic.induction.encode.numbers import Cases, Number, counted, equal_numbers, less, term
-from specchk.symbolic.induction.encode.trees import (
-    BagOf,
-    CannotEncode,
-    Opt,
-    RangeOf,
-    SeqOf,
-    SetOf,
-    Tagged,
-    Tree,
-    lift,
-    tagged,
-)
+from specchk.symbolic.induction.encode.trees import CannotEncode, Tree, lift, tagged
 
 MAX_PROPOSITIONS = 16  # a longer range of numbers is an integer term with two ends
 MAX_KEYS = 4096
@@ -86,13 +77,13 @@ class OpenTrees(Struct):
             case types.Int() | types.Enum() | types.Sort():
                 return self.number(kind, name)
             case types.Option():
-                return Opt(self._bool(f"{name}?"), self.tree(kind.item, f"{name}!"))
+                return trees.Opt(self._bool(f"{name}?"), self.tree(kind.item, f"{name}!"))
             case types.Record():
                 return tuple([self.tree(part, f"{name}.{field}") for field, part in kind.fields])
             case types.Union():
                 tag = self._one_of(range(len(kind.variants)), f"{name}#")
                 records = [self.tree(record, f"{name}.{tag}") for tag, record in kind.variants]
-                return Tagged(tag, tuple(records))
+                return trees.Tagged(tag, tuple(records))
             case types.Map():
                 size = len(keys(kind.key))
                 return tuple([self.tree(kind.value, f"{name}[{index}]") for index in range(size)])
@@ -102,7 +93,7 @@ class OpenTrees(Struct):
                 rows = [(lift(item, kind.item), self._bool(f"{name}<{k}>")) for k, item in enumerate(items)]
                 if kind.keyed:
                     self._one_value_each(items, [is_in for _, is_in in rows])
-                return SetOf(tuple(rows), listed=True)
+                return trees.SetOf(tuple(rows), listed=True)
             case types.Seq() | types.Bag():
                 return self._slots(kind, name)
 
@@ -147,12 +138,12 @@ class OpenTrees(Struct):
             raise CannotEncode(f"more than {MAX_SLOTS} places")
         slots = [self.tree(kind.item, f"{name}[{k}]") for k in range(kind.limit)]
         if isinstance(kind, types.Seq):
-            return SeqOf(self._one_of(range(kind.limit + 1), f"{name}#"), tuple(slots))
+            return trees.SeqOf(self._one_of(range(kind.limit + 1), f"{name}#"), tuple(slots))
         present = [self._bool(f"{name}[{k}]?") for k in range(kind.limit)]
         # A bag has no order, so its items may fill the first slots: of states that differ only by gaps, one
         # is left (symmetry breaking).
-        self.facts += [implies(after, before) for before, after in itertools.pairwise(present)]
-        return BagOf(tuple(zip(slots, present, strict=True)))
+        self.facts += [implies(after, before) for before, after in pairwise(present)]
+        return trees.BagOf(tuple(zip(slots, present, strict=True)))
 
 
 class ModelReader:
@@ -190,7 +181,7 @@ class ModelReader:
                 return (tag, self.value(tree.records[tag], kind.variants[tag][1]))
             case types.Map():
                 return tuple([self.value(part, kind.value) for part in tree])
-            case types.Set() if isinstance(tree, RangeOf):
+            case types.Set() if isinstance(tree, trees.RangeOf):
                 return tuple(range(self.number(tree.low), self.number(tree.high) + 1))
             case types.Set():
                 return tuple(sorted({self.value(i, kind.item) for i, g in tree.items if self.truth(g)}))
@@ -219,15 +210,14 @@ def outside(tree: Tree, kind: Type) -> list[tuple[Truth, str]]:
                 if record is not None
                 for row in _under(equal_numbers(tree.tag, tag), outside(record, part))
             ]
-        case types.Set() if isinstance(tree, SetOf):
-            return [row for item, guard in tree.items for row in _under(guard, outside(item, kind.item))]
+        case types.Set() if isinstance(tree, trees.SetOf):
+            return _items_outside(tree.items, kind.item)
         case types.Bag():
-            inside = [row for item, guard in tree.items for row in _under(guard, outside(item, kind.item))]
-            return [*_too_many(counted([g for _, g in tree.items]), kind.limit), *inside]
+            size = counted([guard for _, guard in tree.items])
+            return [*_too_many(size, kind.limit), *_items_outside(tree.items, kind.item)]
         case types.Seq():
-            slots = [(less(k, tree.length), slot) for k, slot in enumerate(tree.slots) if slot is not None]
-            rows = [row for guard, slot in slots for row in _under(guard, outside(slot, kind.item))]
-            return [*_too_many(tree.length, kind.limit), *rows]
+            slots = [(slot, less(k, tree.length)) for k, slot in enumerate(tree.slots) if slot is not None]
+            return [*_too_many(tree.length, kind.limit), *_items_outside(slots, kind.item)]
         case types.Set():
             raise CannotEncode("a range without a bound is stored")
     return []
@@ -235,6 +225,10 @@ def outside(tree: Tree, kind: Type) -> list[tuple[Truth, str]]:
 
 def _under(condition: Truth, rows: list[tuple[Truth, str]]) -> list[tuple[Truth, str]]:
     return [(both(condition, when), reason) for when, reason in rows]
+
+
+def _items_outside(items: Iterable[tuple[Tree, Truth]], kind: Type) -> list[tuple[Truth, str]]:
+    return [row for item, guard in items for row in _under(guard, outside(item, kind))]
 
 
 def _too_many(size: Number, limit: int) -> list[tuple[Truth, str]]:

@@ -8,7 +8,7 @@ Offsets that are chosen (`any n in low..high`, a parameter of a `nat upto`) are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from typing import Any, assert_never
 
@@ -130,15 +130,6 @@ def instance(
     return _Encoding(program, index, arguments, state, tag).result()
 
 
-def all_instances(program: Program, state: Sequence[Tree], tag: str = "") -> list[ActionInstance]:
-    """Every action with all its arguments, in the stepper's order."""
-    return [
-        instance(program, index, given, state, tag)
-        for index, action in enumerate(program.actions)
-        for given in arguments(program, action, tag)
-    ]
-
-
 class _Encoding:
     def __init__(self, program: Program, index: int, given: Arguments, state: ReadState, tag: str) -> None:
         self.program = program
@@ -216,7 +207,8 @@ class _Encoding:
         """The possible choices and their conditions; one open value for a choice that contains offsets."""
         fresh = OpenTrees()
         # Different for each choice on each path: two choices must not share a number.
-        name = f"{self.tag}{self.action.name}/any{len(self.chosen) + 1}/{_names(self.given.trees)}"
+        args = ",".join(map(str, self.given.trees))
+        name = f"{self.tag}{self.action.name}/any{len(self.chosen) + 1}/{args}"
         if isinstance(stmt.domain, nodes.Const) and stmt.domain.ends_at_horizon:
             with placed(stmt.domain.span):
                 item = fresh.tree(stmt.local.type, name)
@@ -267,7 +259,7 @@ class _Encoding:
 
     def _assign(self, stmt: nodes.Assign, frame: _Frame) -> _Frame:
         scope = self.scoped(frame)
-        path = tuple([self._step(step, scope) for step in stmt.path])
+        path = tuple([step.field if step.key is None else encode(step.key, scope) for step in stmt.path])
         value = encode(stmt.value, scope)
         with placed(stmt.span):
             # Keys, value, claim, index, as in `meaning.step`: of two faults, both report the same.
@@ -303,12 +295,6 @@ class _Encoding:
             return new[position]
         # As in `_now`: written entries are not read.
         return new.table[position] if position in new.table else entry(self.state, slot, position)
-
-    def _step(self, step: nodes.PathStep, scope: StepScope) -> Tree:
-        if step.field is not None:
-            return step.field
-        assert step.key is not None
-        return encode(step.key, scope)
 
     def _claim(self, stmt: nodes.Assign, path: Place, frame: _Frame, scope: StepScope) -> None:
         """A fault if this place, or one around or in it, is already assigned."""
@@ -347,7 +333,3 @@ def _assigned(frame: _Frame) -> dict[int, tuple[int, ...] | None]:
 
 def _put(guard: Truth, old: Tree, new: Callable[[], Tree]) -> Tree:
     return old if guard is False else merge(guard, new(), old)
-
-
-def _names(args: tuple[Tree, ...]) -> str:
-    return ",".join(str(arg) for arg in args)

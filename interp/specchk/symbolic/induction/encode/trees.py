@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -79,6 +79,10 @@ class BagOf(Struct, frozen=True):
     items: tuple[tuple[Tree, Truth], ...]
 
 
+Expanded = list[tuple[Value, Truth]]  # the possible values of a tree, with guards
+Structure = Opt | Tagged | SetOf | RangeOf | SeqOf | BagOf
+
+
 def lift(value: Value, kind: Type) -> Tree:
     """A core value as a tree."""
     match kind:
@@ -126,7 +130,7 @@ def plain(tree: Tree) -> Value | None:
     return values[0][0] if values is not None and len(values) == 1 else None
 
 
-def expanded(tree: Tree, limit: int = MAX_WAYS) -> list[tuple[Value, Truth]] | None:
+def expanded(tree: Tree, limit: int = MAX_WAYS) -> Expanded | None:
     """The possible core values of a tree, with guards; None if they are too many or cannot be listed."""
     match tree:
         case bool():
@@ -139,15 +143,15 @@ def expanded(tree: Tree, limit: int = MAX_WAYS) -> list[tuple[Value, Truth]] | N
         case Opt():
             return _expanded_option(tree, limit)
         case Tagged():
-            return _expanded_union(tree, limit)
-        case SetOf() | BagOf() | SeqOf():
+            return _by_way(tree.tag, limit, lambda tag: [[(tag, True)], expanded(tree.records[tag], limit)])
+        case SeqOf():
+            return _by_way(tree.length, limit, lambda n: [expanded(slot, limit) for slot in tree.slots[:n]])
+        case SetOf() | BagOf():
             return _expanded_collection(tree, limit)
     return [(False, negation(tree)), (True, tree)] if is_truth(tree) and limit > 1 else None
 
 
-def _product(
-    parts: Sequence[list[tuple[Value, Truth]] | None], limit: int
-) -> list[tuple[Value, Truth]] | None:
+def _product(parts: Sequence[Expanded | None], limit: int) -> Expanded | None:
     # Before anything is listed: the product of ten parts may have millions of rows.
     if prod(len(part) if part is not None else limit + 1 for part in parts) > limit:
         return None
@@ -155,47 +159,39 @@ def _product(
     return [(tuple([v for v, _ in row]), conj([g for _, g in row])) for row in rows]
 
 
-def _expanded_option(tree: Opt, limit: int) -> list[tuple[Value, Truth]] | None:
+def _expanded_option(tree: Opt, limit: int) -> Expanded | None:
     if tree.present is False:
         return [((), True)]
     items = expanded(tree.item, limit)
     # `none` is one more value, unless there certainly is an item.
     if items is None or len(items) + (tree.present is not True) > limit:
         return None
-    rows: list[tuple[Value, Truth]] = [((v,), both(tree.present, g)) for v, g in items]
+    rows: Expanded = [((v,), both(tree.present, g)) for v, g in items]
     return rows if tree.present is True else [((), negation(tree.present)), *rows]
 
 
-def _expanded_union(tree: Tagged, limit: int) -> list[tuple[Value, Truth]] | None:
-    rows: list[tuple[Value, Truth]] = []
-    tags = ways(tree.tag)
-    if tags is None:
+def _by_way(
+    number: Number, limit: int, parts_of: Callable[[int], Sequence[Expanded | None]]
+) -> Expanded | None:
+    """The values for each value of a tag or a length, which decides the parts."""
+    listed = ways(number)
+    if listed is None:  # a term has no list, which is not an empty one
         return None
-    for tag, guard in tags:
-        records = expanded(tree.records[tag], limit)
-        if records is None:
+    rows: Expanded = []
+    for value, guard in listed:
+        values = _product(parts_of(value), limit)
+        if values is None:
             return None
-        rows += [((tag, value), both(guard, g)) for value, g in records]
+        rows += [(one, both(guard, g)) for one, g in values]
     return rows if len(rows) <= limit else None
 
 
-def _expanded_collection(tree: SetOf | BagOf | SeqOf, limit: int) -> list[tuple[Value, Truth]] | None:
-    if isinstance(tree, SeqOf):
-        sized: list[tuple[Value, Truth]] = []
-        sizes = ways(tree.length)
-        if sizes is None:  # a term has no list, which is not an empty one
-            return None
-        for size, guard in sizes:
-            rows = _product([expanded(slot, limit) for slot in tree.slots[:size]], limit)
-            if rows is None:
-                return None
-            sized += [(row, both(guard, g)) for row, g in rows]
-        return sized if len(sized) <= limit else None
+def _expanded_collection(tree: SetOf | BagOf, limit: int) -> Expanded | None:
     options = [_expanded_option(Opt(guard, item), limit) for item, guard in tree.items]
     rows = _product(options, limit)
     if rows is None:
         return None
-    joined: list[tuple[Value, Truth]] = []
+    joined: Expanded = []
     for row, guard in rows:
         assert isinstance(row, tuple)
         items = [part[0] for part in row if part]  # type: ignore[index]
