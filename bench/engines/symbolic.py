@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / part) for part in ("", "symbolic")]
 
 import sums  # noqa: E402
-from zoned import program_of  # noqa: E402
+from zoned import program_of, state_of  # noqa: E402
 from zoned import search_zones as search  # noqa: E402
 
 SPECS = ROOT / "spec"
@@ -84,7 +84,7 @@ def runs(found: Program, path: paths.ForkPath) -> int:
     assert engine.workers.alone is not None
     shapes, moves = Shapes(found), Moves(found, path)
     for zone in engine.workers.alone.covered.zones():
-        state = shapes.state(zone, path)
+        state = state_of(shapes, zone, path)
         for _ in moves.moves(state, zone.bounds, moves.instances):
             pass
     return len(engine.nodes) * len(moves.instances) + path.forks

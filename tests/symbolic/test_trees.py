@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from offset_specs import offset_spec
-from zoned import program_of, zone_engine
+from zoned import program_of, state_of, zone_engine
 
 from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
@@ -60,7 +60,7 @@ def by_runs(program, found):
     moves, shapes = Moves(program, path), Shapes(program)
     out = []
     for zone in found:
-        state = shapes.state(zone, path)
+        state = state_of(shapes, zone, path)
         arrived, said, count = set(), set(_of_state(moves, state, zone.bounds)), 0
         for move in list(moves.moves(state, zone.bounds, moves.instances)):
             args = tuple(None if isinstance(arg, Term) else arg for arg in move.args)

@@ -11,6 +11,8 @@ from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.meaning.deadlock import End, Ends
+from specchk.meaning.open_numbers import Term
+from specchk.meaning.paths import ForkPath
 from specchk.meaning.properties import Properties
 from specchk.meaning.step import Stepper
 from specchk.meaning.values import State
@@ -64,6 +66,11 @@ def search_zones(program: Program, options: ZoneOptions = ZoneOptions()) -> Outc
         return explore(engine)
     finally:
         engine.workers.close()
+
+
+def state_of(shapes: Shapes, zone: Zone, path: ForkPath) -> State:
+    """A zone as a state whose offsets are terms of a path over its bounds."""
+    return shapes.join(zone.shape, [Term(path, symbol, plus) for symbol, plus in zone.classes])
 
 
 def leaves_open(program: Program, violation: Violation) -> bool:

@@ -15,7 +15,6 @@ Every engine uses this module for its reports, so a deadlock, too, is confirmed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import Enum, auto
 from functools import cached_property, partial
 from typing import Any
@@ -53,15 +52,13 @@ class Ends:
 
         Counts of the stepper are left as they were.
         """
-        counts, cuts = list(self.stepper.counts), self.stepper.horizon_cuts
+        cuts = self.stepper.horizon_cuts
         try:
-            successors: Sequence[object] = self.stepper.successors(state)
-            is_cut = self.stepper.horizon_cuts > cuts
+            with self.stepper.uncounted():
+                successors = self.stepper.successors(state)
+                is_cut = self.stepper.horizon_cuts > cuts
         except Faulty:
             return None
-        finally:
-            self.stepper.counts[:] = counts
-            self.stepper.horizon_cuts = cuts
         # A step above a horizon was there, though it was not taken.
         return None if successors or is_cut else self.without_steps(state)
 

@@ -12,7 +12,8 @@ back, so one environment serves all successors of a state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import product
 from typing import Any, assert_never
@@ -90,6 +91,15 @@ class Stepper:
             # The arguments are still in the environment where the instance left them.
             raise Faulty(index, self._arguments(env, index), undefined) from None
         return self._out.copy()  # the caller's own: it may request other states' successors in the meantime
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """A context that leaves the counts as they were."""
+        counts, cuts = self.counts.copy(), self.horizon_cuts
+        try:
+            yield
+        finally:
+            self.counts[:], self.horizon_cuts = counts, cuts
 
     @property
     def emitted(self) -> tuple[Successor, ...]:

@@ -20,7 +20,7 @@ from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, explore
 from specchk.search.findings import Findings
-from specchk.search.replay import quiet_steps_to, rebuild
+from specchk.search.replay import rebuild, step_to
 from specchk.search.symmetry import Symmetry
 from specchk.search.verdict import Outcome, Trace, Violation
 
@@ -147,12 +147,10 @@ class ReferenceEngine(Engine[list[State]]):
 
     def _blame_at(self, state: State, prop: Property, blame: Blame) -> Blame:
         """The blame in a state of the trace (under symmetry, a renamed state), without counting coverage."""
-        counts = list(self.stepper.counts)
         among = [(p, test) for p, test in self.properties.invariants if p is prop]
-        again = self.properties.failed(self.properties.environment(state), among)
-        shown = next((blamed for _, _, blamed in again), blame)
-        self.stepper.counts[:] = counts
-        return shown
+        with self.stepper.uncounted():
+            again = self.properties.failed(self.properties.environment(state), among)
+            return next((blamed for _, _, blamed in again), blame)
 
     def _inside(self, state: State, parent: State | None, env: list[object]) -> bool:
         try:
@@ -191,17 +189,14 @@ class ReferenceEngine(Engine[list[State]]):
         """A trace that ends in the failing step; under symmetry, in a renamed step that also fails."""
         base = rebuild(self.program, self.stepper, self._path(state), self.symmetry)
         last = base.last
-        counts = list(self.stepper.counts)
-        try:
+        with self.stepper.uncounted():
             # The trace ends in a renaming of the state, so the step is known by its class only; of several
             # steps into the class some may keep the invariant.
-            for step in quiet_steps_to(self.program, self.stepper, last, after, self.symmetry):
+            for step in step_to(self.program, self.stepper, last, after, self.symmetry):
                 env = self.properties.environment(last, step.state)
                 for prop, _, found in self.properties.failed(env, self.properties.steps):
                     if prop.name == name:
                         return Trace(base.initial, (*base.steps, step)), found
-        finally:
-            self.stepper.counts[:] = counts
         return base, blame
 
     def _faulty(self, state: State, fault: Faulty) -> None:
@@ -214,14 +209,11 @@ class ReferenceEngine(Engine[list[State]]):
 
     def _fault_at(self, state: State) -> Faulty | None:
         """The fault in a state of the trace (under symmetry, a renamed state), without counting coverage."""
-        counts, cuts = list(self.stepper.counts), self.stepper.horizon_cuts
         try:
-            self.stepper.successors(state)
+            with self.stepper.uncounted():
+                self.stepper.successors(state)
         except Faulty as fault:
             return fault
-        finally:
-            self.stepper.counts[:] = counts
-            self.stepper.horizon_cuts = cuts
         return None
 
     def _deadlock(self, state: State) -> None:

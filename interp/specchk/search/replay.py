@@ -65,11 +65,8 @@ def quiet_steps_to(
     program: Program, stepper: Stepper, state: State, wanted: State, symmetry: Symmetry | None
 ) -> list[Step]:
     """As `step_to`, leaving the stepper's counts unchanged: a replay is not coverage."""
-    counts, cuts = list(stepper.counts), stepper.horizon_cuts
-    steps = list(step_to(program, stepper, state, wanted, symmetry))
-    stepper.counts[:] = counts
-    stepper.horizon_cuts = cuts
-    return steps
+    with stepper.uncounted():
+        return list(step_to(program, stepper, state, wanted, symmetry))
 
 
 def step_to(

@@ -73,7 +73,7 @@ class TemporalCheck:
 
     def _property(self, source: StepSource, liveness: Liveness) -> None:
         """Find the first violated clause; also note whether the property could be violated at all."""
-        begun: dict[tuple[int, int], list[tuple[bool, bool]]] = {}
+        begun: dict[tuple[int, int, str], list[tuple[bool, bool]]] = {}
         for clause in liveness.clauses:
             try:
                 region = source.region(clause)
@@ -95,7 +95,7 @@ class TemporalCheck:
                 return
             if source.is_cut:
                 region.note_horizon()
-            place = clause.span.start, clause.span.end
+            place = clause.span.start, clause.span.end, " ".join(clause.span.text.split())
             begun.setdefault(place, []).append((region.is_triggered, region.is_owed))
         self._vacuity(liveness, begun)
 
@@ -162,13 +162,14 @@ class TemporalCheck:
             if source.is_cut:
                 region.note_horizon()
 
-    def _vacuity(self, liveness: Liveness, begun: dict[tuple[int, int], list[tuple[bool, bool]]]) -> None:
+    def _vacuity(
+        self, liveness: Liveness, begun: dict[tuple[int, int, str], list[tuple[bool, bool]]]
+    ) -> None:
         """Warn about clauses that cannot fail: all values of a `forall` together, as they share one text."""
         if not liveness.clauses:
             self.findings.vacuous.append(f"liveness `{liveness.name}` requires nothing: it has no clause")
-        texts = {(c.span.start, c.span.end): " ".join(c.span.text.split()) for c in liveness.clauses}
-        for place, clauses in begun.items():
-            name = f"liveness `{liveness.name}`: `{texts[place]}`"
+        for (*_, text), clauses in begun.items():
+            name = f"liveness `{liveness.name}`: `{text}`"
             if not any(triggered for triggered, _ in clauses):
                 self.findings.vacuous.append(f"{name} requires nothing: its left side is never true")
             elif self.program.fairness and not any(owed for _, owed in clauses):

@@ -165,7 +165,8 @@ class Unrolling:
         for prop in self.program.witnesses:
             if prop.name in self.reached:
                 continue
-            answer = self.path_to(conj(self.system.holds(prop, self.states[-1])))
+            parts = self.system.holds(prop, self.states[-1])
+            answer = self.path_to(conj(parts))
             if isinstance(answer, ReplayPath):
                 replay = Replay.along(self.program, answer)
                 trace = replay.trace(answer.states)
@@ -198,8 +199,9 @@ def unrolled(program: Program, depth: int, budget: Budget, query_seconds: float 
     meter = Meter(budget)
     unrolling = Unrolling(program, query_seconds)
     verdict = bad_beginnings(program, query_seconds) or unrolling.search(depth, meter)
+    states = unrolling.states
     statistics = Statistics(
-        distinct=0, generated=0, depth=len(unrolling.states), levels=(), seconds=meter.seconds,
+        distinct=0, generated=0, depth=len(states), levels=(), seconds=meter.seconds,
         queries=unrolling.queries,
     )  # fmt: skip
     reached = tuple(unrolling.reached.items())

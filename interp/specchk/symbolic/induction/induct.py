@@ -54,10 +54,6 @@ class InductionWork(Struct):
     def add(self, other: InductionWork) -> None:
         """Add the work of another worker."""
         self.answers += other.answers
-        self.add_effort(other)
-
-    def add_effort(self, other: InductionWork) -> None:
-        """Add the costs of another worker, without its answers."""
         self.queries += other.queries
         self.settled += other.settled
         self.seconds_solver += other.seconds_solver

@@ -110,7 +110,7 @@ def _proved(
         # the rest is the largest set that proves itself, except for those that the solver gave up on.
         program = kept
         again, stopped = _all_work(program, options, instances, meter)
-        work.add_effort(again)
+        work.add(replace(again, answers=[]))
         if stopped:
             return ()
         open_ = again.open

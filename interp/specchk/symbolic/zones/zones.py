@@ -29,7 +29,7 @@ from specchk.ir import types
 from specchk.ir.program import Program
 from specchk.ir.types import Type, components, has_horizon
 from specchk.meaning.open_numbers import Linear, OpenNumber, Term
-from specchk.meaning.paths import FREE, ForkPath, Matrix, NotSymbolic, Rows
+from specchk.meaning.paths import FREE, Matrix, NotSymbolic, Rows
 from specchk.meaning.values import State
 
 Shape = tuple[Any, ...]
@@ -199,10 +199,6 @@ class Shapes:
         left = iter(offsets)
         pairs = zip(self._joins, part, strict=True)
         return tuple([None if shape is None else join(shape, left) for join, shape in pairs])  # type: ignore[misc]
-
-    def state(self, zone: Zone, path: ForkPath) -> State:
-        """The zone as a state whose offsets are terms of a path over its bounds."""
-        return self.join(zone.shape, [Term(path, symbol, plus) for symbol, plus in zone.classes])
 
     def zone(self, split: tuple[Shape, list[Any]], rows: Matrix, reach: Reach | None) -> Zone:
         """The zone of a split state of terms, over a matrix; None for `reach` forgets nothing."""

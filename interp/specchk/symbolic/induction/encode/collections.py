@@ -9,18 +9,10 @@ from operator import add, sub
 from specchk.ir.nodes import Apply
 from specchk.ir.totality import is_partial
 from specchk.ir.types import MAX_LISTED_BITS, has_horizon
+from specchk.symbolic.induction.encode import numbers
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, negation
 from specchk.symbolic.induction.encode.merge import equal, has, merge, select, set_of
-from specchk.symbolic.induction.encode.numbers import (
-    Number,
-    at_most,
-    combine,
-    counted,
-    equal_numbers,
-    less,
-    merge_by,
-    ways,
-)
+from specchk.symbolic.induction.encode.numbers import Number
 from specchk.symbolic.induction.encode.scope import StepScope
 from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, RangeOf, SeqOf, SetOf, Tree
 
@@ -38,18 +30,19 @@ def items_of(tree: Tree) -> SetOf:
     return tree
 
 
-def numbers(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
+def range_of(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The set `low..high`."""
     # No range between offsets is too large, since there is no greatest offset.
     if is_partial(expr) and not has_horizon(expr.type):
-        size = combine(sub, args[1], args[0])
-        scope.fail(at_most(1 << MAX_LISTED_BITS, size), expr.span, "this range is too large to list")
-    low, high = ways(args[0]), ways(args[1])
+        size = numbers.combine(sub, args[1], args[0])
+        scope.fail(numbers.at_most(1 << MAX_LISTED_BITS, size), expr.span, "this range is too large to list")
+    low, high = numbers.ways(args[0]), numbers.ways(args[1])
     # With an open end, or too long to list: the two ends are kept, which is all that membership and choice
     # need.
     if low is None or high is None or high[-1][0] - low[0][0] > MAX_RANGE:
         return RangeOf(args[0], args[1])
-    rows = [(v, both(at_most(args[0], v), at_most(v, args[1]))) for v in range(low[0][0], high[-1][0] + 1)]
+    values = range(low[0][0], high[-1][0] + 1)
+    rows = [(v, both(numbers.at_most(args[0], v), numbers.at_most(v, args[1]))) for v in values]
     return SetOf(tuple([(v, guard) for v, guard in rows if guard is not False]), listed=True)
 
 
@@ -82,9 +75,9 @@ def distinct(listing: SetOf) -> list[tuple[Tree, Truth]]:
 def cardinality(a: Tree) -> Number:
     """The number of items."""
     if isinstance(a, RangeOf) and a.high is not None:
-        size = combine(sub, combine(add, a.high, 1), a.low)
-        return merge_by(less(size, 0), 0, size)
-    return counted([guard for _, guard in distinct(items_of(a))])
+        size = numbers.combine(sub, numbers.combine(add, a.high, 1), a.low)
+        return numbers.merge_by(numbers.less(size, 0), 0, size)
+    return numbers.counted([guard for _, guard in distinct(items_of(a))])
 
 
 def total(a: Tree) -> Number:
@@ -96,7 +89,7 @@ def summed(rows: Sequence[tuple[Tree, Truth]]) -> Number:
     """The sum of the numbers whose guards hold."""
     result: Number = 0
     for item, guard in rows:
-        result = combine(add, result, merge_by(guard, item, 0))
+        result = numbers.combine(add, result, numbers.merge_by(guard, item, 0))
     return result
 
 
@@ -123,7 +116,7 @@ def first_by(
         if guard is False:
             continue
         better = both(guard, disj((negation(exists), before(item, first))))
-        first = merge_by(better, item, first) if exists is not False else item
+        first = numbers.merge_by(better, item, first) if exists is not False else item
         exists = disj((exists, guard))
     return exists, first
 
@@ -153,9 +146,9 @@ def seq_of(*items: Tree) -> SeqOf:
 def _at(expr: Apply, args: Sequence[Tree], scope: StepScope) -> list[Truth]:
     """For each slot, whether it is the indexed one; a fault outside the sequence."""
     seq, index = args[0], args[1]
-    inside = both(at_most(0, index), less(index, seq.length))
+    inside = both(numbers.at_most(0, index), numbers.less(index, seq.length))
     scope.fail(negation(inside), expr.span, "this index is outside the sequence")
-    return [equal_numbers(index, k) for k in range(len(seq.slots))]
+    return [numbers.equal_numbers(index, k) for k in range(len(seq.slots))]
 
 
 def seq_get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
@@ -171,7 +164,7 @@ def seq_set(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
 
 
 def _not_empty(expr: Apply, seq: SeqOf, scope: StepScope, name: str) -> None:
-    scope.fail(equal_numbers(seq.length, 0), expr.span, f"`{name}` of an empty collection")
+    scope.fail(numbers.equal_numbers(seq.length, 0), expr.span, f"`{name}` of an empty collection")
 
 
 def head(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
@@ -184,14 +177,14 @@ def last(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The last item."""
     _not_empty(expr, args[0], scope, "last")
     slots = args[0].slots
-    return select([(equal_numbers(args[0].length, k + 1), slot) for k, slot in enumerate(slots)])
+    return select([(numbers.equal_numbers(args[0].length, k + 1), slot) for k, slot in enumerate(slots)])
 
 
 def tail(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """All but the first item."""
     _not_empty(expr, args[0], scope, "tail")
-    size = combine(sub, args[0].length, 1)
-    return SeqOf(merge_by(less(size, 0), 0, size), args[0].slots[1:])
+    size = numbers.combine(sub, args[0].length, 1)
+    return SeqOf(numbers.merge_by(numbers.less(size, 0), 0, size), args[0].slots[1:])
 
 
 def concat(a: SeqOf, b: SeqOf) -> SeqOf:
@@ -201,19 +194,19 @@ def concat(a: SeqOf, b: SeqOf) -> SeqOf:
     for k in range(size):
         # Slot k of the result is one of the first sequence's, or slot j of the second one, if that begins at
         # k - j.
-        rows = [(less(k, a.length), a.slots[k])] if k < len(a.slots) else []
+        rows = [(numbers.less(k, a.length), a.slots[k])] if k < len(a.slots) else []
         rows += [
-            (equal_numbers(a.length, k - j), slot)
+            (numbers.equal_numbers(a.length, k - j), slot)
             for j, slot in enumerate(b.slots)
             if 0 <= k - j <= len(a.slots)
         ]
         slots.append(select(rows))
-    return SeqOf(combine(add, a.length, b.length), tuple(slots))
+    return SeqOf(numbers.combine(add, a.length, b.length), tuple(slots))
 
 
 def _cut_inside(expr: Apply, args: Sequence[Tree], scope: StepScope, name: str) -> None:
     seq, size = args
-    inside = both(at_most(0, size), at_most(size, seq.length))
+    inside = both(numbers.at_most(0, size), numbers.at_most(size, seq.length))
     scope.fail(negation(inside), expr.span, f"`{name}` outside the sequence")
 
 
@@ -229,15 +222,16 @@ def suffix(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     seq, size = args
     count_ = len(seq.slots)
     slots = [
-        select([(equal_numbers(size, shift), seq.slots[k + shift]) for shift in range(count_ - k)])
+        select([(numbers.equal_numbers(size, shift), seq.slots[k + shift]) for shift in range(count_ - k)])
         for k in range(count_)
     ]
-    return SeqOf(combine(sub, seq.length, size), tuple(slots))
+    return SeqOf(numbers.combine(sub, seq.length, size), tuple(slots))
 
 
 def seq_items(seq: SeqOf) -> SetOf:
     """The set of a sequence's items."""
-    return set_of([(slot, less(k, seq.length)) for k, slot in enumerate(seq.slots) if slot is not None])
+    slots = [(k, slot) for k, slot in enumerate(seq.slots) if slot is not None]
+    return set_of([(slot, numbers.less(k, seq.length)) for k, slot in slots])
 
 
 def bag_remove(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:

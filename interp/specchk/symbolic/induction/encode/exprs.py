@@ -6,7 +6,7 @@ condition, and the results are merged; quantifiers over listed sets are unfolded
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from specchk.ir import nodes
@@ -34,7 +34,8 @@ def encode(expr: nodes.Expr, scope: StepScope) -> Tree:
         case nodes.Apply():
             return _apply(expr, scope)
         case nodes.And() | nodes.Or():
-            return _junction(expr.parts, scope, every=isinstance(expr, nodes.And))
+            every = isinstance(expr, nodes.And)
+            return _joined((encode(part, scope) for part in expr.parts), scope, every=every)
         case nodes.Implies():
             return _implies(expr, scope)
         case nodes.If():
@@ -93,12 +94,11 @@ def _const(expr: nodes.Const) -> Tree:
     raise Unencodable(expr.span, "all values of a type with offsets, which are unbounded here")
 
 
-def _junction(parts: tuple[nodes.Expr, ...], scope: StepScope, *, every: bool) -> Truth:
-    """`and` (`every`) or `or`: a part counts only if those before it have not decided."""
+def _joined(parts: Iterable[Truth], scope: StepScope, *, every: bool) -> Truth:
+    """`and` (`every`) or `or` of parts that are encoded one by one: one counts if none before has decided."""
     truths: list[Truth] = []
     size = len(scope.path)
-    for part in parts:
-        truth = encode(part, scope)
+    for truth in parts:
         truths.append(truth)
         if truth is (not every):
             break
@@ -136,31 +136,23 @@ def _items(domain: nodes.Expr, scope: StepScope) -> SetOf:
 
 
 def _quantifier(expr: nodes.Quantifier, scope: StepScope) -> Truth:
-    domain = _items(expr.domain, scope)
-    truths: list[Truth] = []
-    size, faults = len(scope.path), len(scope.faults)
-    # Unfolded, so that queries have no quantifiers (except for `Instance.idle`): over propositions and linear
-    # integers they are decidable then.
-    for item, guard in domain.items:
-        scope.locals[expr.local.slot] = item
-        with scope.under(guard):
-            body = encode(expr.body, scope)
-        truth = implies(guard, body) if expr.every else both(guard, body)
-        truths.append(truth)
-        if truth is (not expr.every):
-            break
-        if truth is not expr.every:
-            # Like the evaluator, which stops at the first item that decides.
-            scope.path.append(truth if expr.every else negation(truth))
-    del scope.path[size:]
-    _ordered(domain, len(scope.faults) > faults, expr)
-    return conj(truths) if expr.every else disj(truths)
+    domain, faults = _items(expr.domain, scope), len(scope.faults)
 
+    def bodies() -> Iterator[Truth]:
+        # Unfolded, so that queries have no quantifiers (except for `Instance.idle`): over propositions and
+        # linear integers they are decidable then.
+        for item, guard in domain.items:
+            scope.locals[expr.local.slot] = item
+            with scope.under(guard):
+                body = encode(expr.body, scope)
+            yield implies(guard, body) if expr.every else both(guard, body)
 
-def _ordered(domain: SetOf, failed: bool, expr: nodes.Expr) -> None:
-    """Raise an error if the fault depends on the order of the items, which must be known."""
-    if failed and not domain.listed and len(domain.items) > 1:
+    # Like the evaluator, which stops at the first item that decides.
+    truth = _joined(bodies(), scope, every=expr.every)
+    # A fault depends on the order of the items, which must be known.
+    if len(scope.faults) > faults and not domain.listed and len(domain.items) > 1:
         raise Unencodable(expr.span, "an expression that may be undefined, over offsets in no known order")
+    return truth
 
 
 def _choose(expr: nodes.Choose, scope: StepScope) -> Tree:

@@ -12,17 +12,9 @@ from operator import itemgetter
 from typing import Any
 
 from specchk.ir.nodes import Value
-from specchk.symbolic.induction.encode import trees
+from specchk.symbolic.induction.encode import numbers, trees
 from specchk.symbolic.induction.encode.bools import Truth, both, choice, conj, disj, iff, implies, negation
-from specchk.symbolic.induction.encode.numbers import (
-    Number,
-    at_most,
-    counted,
-    equal_numbers,
-    less,
-    merge_by,
-    same_number,
-)
+from specchk.symbolic.induction.encode.numbers import Number, equal_numbers, merge_by
 from specchk.symbolic.induction.encode.trees import CannotEncode, Tree, decided, expanded, is_truth, plain
 
 
@@ -46,8 +38,8 @@ def set_of(items: Iterable[tuple[Tree, Truth]]) -> trees.SetOf:
 def has(among: trees.SetOf | trees.RangeOf, item: Tree) -> Truth:
     """Whether a set contains an item."""
     if isinstance(among, trees.RangeOf):
-        above = at_most(among.low, item)
-        return above if among.high is None else both(above, at_most(item, among.high))
+        above = numbers.at_most(among.low, item)
+        return above if among.high is None else both(above, numbers.at_most(item, among.high))
     return disj([both(guard, equal(item, other)) for other, guard in among.items if guard is not False])
 
 
@@ -63,7 +55,7 @@ def same(a: Tree, b: Tree) -> bool:
     # By identity only, which is enough for parts that a step does not change.
     if any(isinstance(one, bool | tuple | trees.Structure | None) for one in (a, b)):
         return False
-    return same_number(a, b)
+    return numbers.same_number(a, b)
 
 
 def merge(condition: Truth, a: Tree, b: Tree) -> Tree:
@@ -149,7 +141,7 @@ def equal(a: Tree, b: Tree) -> Truth:
             return both(subset(a, b), subset(b, a))
         case trees.SeqOf():
             inside = [
-                implies(less(k, a.length), equal(x, y))
+                implies(numbers.less(k, a.length), equal(x, y))
                 # Up to the shorter one: if the lengths are equal, nothing follows its slots.
                 for k, (x, y) in enumerate(zip(a.slots, b.slots, strict=False))
             ]
@@ -170,7 +162,7 @@ def subset(a: trees.SetOf | trees.RangeOf, b: trees.SetOf | trees.RangeOf) -> Tr
 
 def count(bag: trees.BagOf, item: Tree) -> Number:
     """The number of occurrences of an item in a bag."""
-    return counted([both(guard, equal(item, other)) for other, guard in bag.items])
+    return numbers.counted([both(guard, equal(item, other)) for other, guard in bag.items])
 
 
 def tag_is(tree: trees.Tagged, tag: int) -> Truth:

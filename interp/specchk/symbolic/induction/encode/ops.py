@@ -124,7 +124,7 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.GET_OR: _pure(lambda option, other: merge(option.present, option.item, other)),
         Op.MAP: _tuple, Op.MAP_GET: _map_get, Op.MAP_SET: _map_set,
         Op.SET: lambda expr, args, scope: set_of([(arg, True) for arg in args]),
-        Op.RANGE: of.numbers, Op.IN_SET: _pure(lambda item, a: has(a, item)), Op.SUBSET: _pure(subset),
+        Op.RANGE: of.range_of, Op.IN_SET: _pure(lambda item, a: has(a, item)), Op.SUBSET: _pure(subset),
         Op.UNION: _pure(of.union), Op.INTERSECT: _pure(of.intersection), Op.DIFFERENCE: _pure(of.difference),
         Op.CARD: _pure(of.cardinality), Op.SUBSETS: _pure(of.subsets),
         Op.SET_MIN: of.extreme(numbers.less, "min"), Op.SET_SUM: _pure(of.total),
