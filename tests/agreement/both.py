@@ -129,16 +129,17 @@ def differences(
     return {key: (a[key], b[key]) for key in a if a[key] != b[key]}
 
 
-@dataclass(slots=True)
 class ShallowSearch(Search):
     """A search that ends after the level with which it has `most` states: the same level on every engine."""
 
-    most: int = 0
+    def __init__(self, program: Program, options: Options, most: int) -> None:
+        super().__init__(program, options)
+        self.most = most
 
     @property
     def is_answered(self) -> bool:
         """Return whether no further level is needed."""
-        return super(ShallowSearch, self).is_answered or self.is_cut
+        return super().is_answered or self.is_cut
 
     @property
     def is_cut(self) -> bool:

@@ -20,7 +20,7 @@ from specchk.meaning.initial import initial_states
 from specchk.meaning.step import Stepper
 from specchk.meaning.undefined import Faulty
 from specchk.search.budget import Budget
-from specchk.search.engine import Options
+from specchk.search.engine import Options, Search
 from specchk.search.reference import search
 
 COUNTER = """\
@@ -105,14 +105,14 @@ def test_a_property_that_fails_is_left_to_the_other_engine(more: str) -> None:
 def lines_of(program: Program, monkeypatch: pytest.MonkeyPatch) -> tuple[float, int]:
     """The estimated number of lines that a search executes, and its states; whether or not it ends."""
     engines: list[small.SmallEngine] = []
-    make = small.SmallEngine.__post_init__
+    make = small.SmallEngine.__init__
 
-    def noted(engine: small.SmallEngine) -> None:
-        make(engine)
+    def noted(engine: small.SmallEngine, search: Search) -> None:
+        make(engine, search)
         engines.append(engine)
 
     with monkeypatch.context() as patched:
-        patched.setattr(small.SmallEngine, "__post_init__", noted)
+        patched.setattr(small.SmallEngine, "__init__", noted)
         small_search(program, Options())
     return engines[0].lines, len(engines[0].parents)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from msgspec import Struct
@@ -33,7 +32,7 @@ from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings, outsi
 from specchk.search.liveness.explored import Explored
 from specchk.search.liveness.regions import ListedSteps, Look, StepSource
 from specchk.search.refined import claim, wrong_beginnings
-from specchk.search.symmetry import Renaming, Symmetry, counted_by_order, symmetry_of
+from specchk.search.symmetry import Renaming, counted_by_order, symmetry_of
 from specchk.search.temporal import TemporalCheck
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic, Violation
 
@@ -96,33 +95,24 @@ class Totals(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
 class Search:
     """One search, on one engine, or handed over from one engine to the next.
 
     `levels` are the sizes of the levels, the one that is being expanded being the last.
     """
 
-    program: Program
-    options: Options = Options()
-    on_progress: OnProgress | None = None
-    meter: Meter = field(init=False)
-    findings: Findings = field(init=False)
-    levels: list[int] = field(init=False, default_factory=list)
-    symmetry: Symmetry | None = field(init=False)
-    symmetry_text: str = field(init=False)
-    owed_at_horizon: int = field(init=False, default=0)
-    prepared_s: float = field(init=False, default=0.0)  # seconds before the search, such as for compiling
-    _last_report: float = field(init=False, default=0.0)
-
-    def __post_init__(self) -> None:
-        self.meter = Meter(self.options.budget)
-        self.findings = Findings(self.program)
-        self.symmetry, self.symmetry_text = None, "off"
-        if self.options.symmetry:
-            self.symmetry, self.symmetry_text = symmetry_of(self.program)
+    def __init__(
+        self, program: Program, options: Options = Options(), on_progress: OnProgress | None = None
+    ) -> None:
+        self.program, self.options, self.on_progress = program, options, on_progress
+        self.meter, self.findings = Meter(options.budget), Findings(program)
+        self.levels: list[int] = []
+        self.owed_at_horizon = 0
+        self.prepared_s = 0.0  # seconds before the search, such as for compiling
+        self._last_report = 0.0
+        self.symmetry, self.symmetry_text = symmetry_of(program) if options.symmetry else (None, "off")
         # A part that no state reaches is a violation then, and must not be one of the order of elements.
-        if self.options.strict and any(self.program.points[i].kind != "branch" for i in self._by_order()):
+        if options.strict and any(program.points[i].kind != "branch" for i in self._by_order()):
             self.symmetry, self.symmetry_text = None, "off (--strict: a quantifier may end before a part)"
 
     @property

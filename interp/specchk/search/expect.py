@@ -9,6 +9,10 @@ from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Vi
 
 _COUNTS = MappingProxyType({"states": "distinct", "transitions": "generated", "depth": "depth"})
 
+_NAMED = MappingProxyType({  # the kinds of violations of the named properties that are expected
+    "violates": ("invariant", "step invariant", "refinement", "liveness"), "unreachable": ("unreachable",),
+})  # fmt: skip
+
 
 def wants_counts(expects: tuple[decls.Expect, ...]) -> bool:
     """Whether the model expects counts; these are counts without symmetry."""
@@ -47,15 +51,9 @@ def _length(violation: Violation, expect: decls.Expect) -> str | None:
 
 def _answers(violation: Violation, expect: decls.Expect) -> bool:
     """Whether a violation is one that an expectation refers to."""
-    match expect.kind:
-        case "deadlock" | "undefined":
-            return violation.kind == expect.kind
-        case "unreachable":
-            kinds: tuple[str, ...] = ("unreachable",)
-        case "violates":
-            kinds = ("invariant", "step invariant", "refinement", "liveness")
-        case _:
-            return False
+    if expect.kind in ("deadlock", "undefined"):
+        return violation.kind == expect.kind
+    kinds = _NAMED.get(expect.kind, ())
     return violation.kind in kinds and expect.name is not None and violation.name == expect.name.full
 
 

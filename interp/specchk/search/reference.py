@@ -8,20 +8,16 @@ A state outside a `constraint` is checked, but neither counted nor expanded (as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
 from specchk.ir.program import Program, Property
 from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame
-from specchk.meaning.properties import Functions, NoAnswer, Properties, answer
-from specchk.meaning.step import Stepper
+from specchk.meaning.properties import Functions, NoAnswer, answer
 from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, explore
-from specchk.search.findings import Findings
 from specchk.search.replay import rebuild, step_to
-from specchk.search.symmetry import Symmetry
 from specchk.search.verdict import Outcome, Trace, Violation
 
 
@@ -30,35 +26,25 @@ def search(program: Program, options: Options = Options(), on_progress: OnProgre
     return explore(ReferenceEngine(Search(program, options, on_progress)))
 
 
-@dataclass(slots=True)
 class ReferenceEngine(Engine[list[State]]):
     """Keeps states in a dictionary, each with its parent, and those outside a constraint in a set."""
 
     name: ClassVar[str] = "reference"
-    search: Search
-    program: Program = field(init=False)
-    kept_slots: list[int] = field(init=False)  # those that are compared where some are ignored
-    findings: Findings = field(init=False)
-    symmetry: Symmetry | None = field(init=False)
-    stepper: Stepper = field(init=False)
-    properties: Properties = field(init=False)
-    ends: Ends = field(init=False)
-    parents: dict[State, State | None] = field(init=False, default_factory=dict)
-    outside: set[State] = field(init=False, default_factory=set)
-    first: dict[object, State] = field(init=False, default_factory=dict)  # by the variables not ignored
-    skipped: int = field(init=False, default=0)
-    generated: int = field(init=False, default=0)
-    expanded: int = field(init=False, default=0)  # so many of the states, the first ones
 
-    def __post_init__(self) -> None:
-        ignored = set(self.search.program.ignored)
-        slots = range(len(self.search.program.variables))
-        self.kept_slots = [slot for slot in slots if slot not in ignored] if ignored else []
-        self.program, self.symmetry = self.search.program, self.search.symmetry
-        self.findings = self.search.findings
+    def __init__(self, search: Search) -> None:
+        self.search, self.program = search, search.program
+        self.findings, self.symmetry = search.findings, search.symmetry
+        # Those that are compared where some are ignored.
+        slots = range(len(self.program.variables)) if self.program.ignored else ()
+        self.kept_slots = [slot for slot in slots if slot not in self.program.ignored]
         functions = self.functions()
         self.stepper, self.properties = functions.stepper, functions.properties
         self.ends = Ends(self.program, self.stepper, self.properties)
+        self.parents: dict[State, State | None] = {}
+        self.outside: set[State] = set()
+        self.first: dict[object, State] = {}  # by the variables not ignored
+        self.skipped = self.generated = 0
+        self.expanded = 0  # so many of the states, the first ones
 
     def functions(self) -> Functions:
         """The functions of the program; their counts are the coverage of this search."""

@@ -166,19 +166,12 @@ def _ended_early(program: Program, *, invariant: bool | None, witness: bool | No
 
     `invariant`, `witness`: the values of these in all states that matter.
     """
-    for root in (root for action in program.actions for root in roots(action.body)):
-        yield from _ends_early(root, None)
-    for prop in (*program.invariants, *program.step_invariants):
-        yield from _ends_early(prop.body, invariant)
-    for prop in program.witnesses:
-        yield from _ends_early(prop.body, witness)
-    for prop in (*program.constraints, *([program.deadlock_ok] if program.deadlock_ok else [])):
-        yield from _ends_early(prop.body, None)
-
-
-def _ends_early(expr: Expr, answer: bool | None) -> Iterator[Quantifier]:
-    """The quantifiers of an expression with that value; None if it has any."""
-    left = [(expr, answer)]
+    # Expressions, each with its value; None if it may have either.
+    left: list[tuple[Expr, bool | None]]
+    left = [(root, None) for action in program.actions for root in roots(action.body)]
+    left += [(prop.body, invariant) for prop in (*program.invariants, *program.step_invariants)]
+    left += [(prop.body, witness) for prop in program.witnesses]
+    left += [(prop.body, None) for prop in (*program.constraints, program.deadlock_ok) if prop is not None]
     while left:
         expr, answer = left.pop()
         answers: tuple[Expr, ...] = ()

@@ -242,9 +242,8 @@ class Replay:
             self.stepper.successors(state)
             is_deadlock = self.ends.end(state) in (End.DEADLOCK, End.UNDECIDED)
         except Faulty as fault:
-            return [
-                ("undefined", self.program.actions[fault.action].name, Blame.of_fault(self.program, fault))
-            ]
+            name = self.program.actions[fault.action].name
+            return [("undefined", name, Blame.of_fault(self.program, fault))]
         except NoAnswer as reason:
             return [("undefined", reason.name, reason.blame)]
         return [("deadlock", "deadlock", None)] if is_deadlock else []

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Protocol
 
@@ -96,21 +95,15 @@ class StepSource(Protocol):
         """The number of states counted by `note_horizon`, each counted once."""
 
 
-@dataclass(slots=True)
 class ListedSteps:
     """A step graph as lists, explored on construction."""
 
-    fair: FairSteps
-    steps: Lister
-    look: Look
-    is_cut: bool = field(init=False)
-    conditions: Conditions = field(init=False)
-    at_horizon: set[int] = field(init=False, default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.steps.run(self.look)
-        self.is_cut = any(self.steps.graph.cut)
-        self.conditions = Conditions(self.fair.weak, self.fair.strong)
+    def __init__(self, fair: FairSteps, steps: Lister, look: Look) -> None:
+        self.fair, self.steps, self.look = fair, steps, look
+        steps.run(look)
+        self.is_cut = any(steps.graph.cut)
+        self.conditions = Conditions(fair.weak, fair.strong)
+        self.at_horizon: set[int] = set()
 
     def pause(self) -> None:
         """Check the budget."""

@@ -9,7 +9,6 @@ from typing import Any
 import z3
 
 from specchk.ir.program import Program
-from specchk.meaning.values import State
 from specchk.symbolic.induction.encode.bools import Truth, conj
 from specchk.symbolic.induction.encode.merge import equal
 from specchk.symbolic.induction.encode.states import ModelReader
@@ -31,7 +30,8 @@ def path_of(
 ) -> ReplayPath:
     """The path in a model: `steps` are those out of each state; the next state shows which were taken."""
     reading = ModelReader(model)
-    path = tuple([_state(reading, program, state) for state in states])
+    kinds = [variable.type for variable in program.variables]
+    path = tuple([tuple(map(reading.value, state, kinds)) for state in states])
     numbers: list[int] = []
     for instances, after in zip_longest(steps, states[1:]):
         for instance in instances or ():
@@ -53,11 +53,6 @@ def smallest(solver: Any, check: Callable[[], Any], numbers: Sequence[Any], ends
         if small is not None:
             return small
     return model
-
-
-def _state(reading: ModelReader, program: Program, trees: Sequence[Tree]) -> State:
-    pairs = zip(trees, program.variables, strict=True)
-    return tuple([reading.value(tree, variable.type) for tree, variable in pairs])
 
 
 def _is_met(reading: ModelReader, instance: ActionInstance, after: Sequence[Tree] | None) -> bool:

@@ -242,20 +242,17 @@ def _failures(program: Program, answers: list[ObligationResult]) -> tuple[Failur
     """One failure for each property, the first one found, replayed."""
     failures: dict[tuple[str, str], Failure] = {}
     for answer in answers:
-        key = (answer.kind, answer.name)
-        if isinstance(answer.found, ReplayPath) and key not in failures:
-            failures[key] = _failure(program, answer, answer.found)
-    return tuple(failures.values())
-
-
-def _failure(program: Program, answer: ObligationResult, path: ReplayPath) -> Failure:
-    replay = Replay.along(program, path)
-    trace = replay.trace(path.states)
-    for kind, name, blame in replay.failed(trace):
-        if name == answer.name:
+        path, key = answer.found, (answer.kind, answer.name)
+        if isinstance(path, ReplayPath) and key not in failures:
+            replay = Replay.along(program, path)
+            trace = replay.trace(path.states)
             # A property that does not hold after a step may be false or undefined; the replay shows which.
-            return Failure(kind, name, trace, blame)
-    raise ReplayFailed(f"`{answer.name}` does not fail where the solver found it to")
+            reasons = [(kind, blame) for kind, name, blame in replay.failed(trace) if name == answer.name]
+            if not reasons:
+                raise ReplayFailed(f"`{answer.name}` does not fail where the solver found it to")
+            kind, blame = reasons[0]
+            failures[key] = Failure(kind, answer.name, trace, blame)
+    return tuple(failures.values())
 
 
 def _violation(failure: Failure, way: Trace) -> Violation:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import z3
@@ -103,22 +102,17 @@ class _Step(Struct):
     after: Truths | None = None
 
 
-@dataclass(slots=True)
 class _Lemmas:
     """Candidates as hypotheses that can be switched off; `active` are those switched on."""
 
-    program: Program
-    tables: Mapping[Atom, AtomTable]
-    sizes: Mapping[str, int]
-    meter: Meter
-    active: dict[str, Exclusion] = field(init=False, default_factory=dict)
-    solver: Any = field(init=False, default_factory=z3.Solver)
-    start: Any = field(init=False, default_factory=z3.Solver)
-    switches: dict[str, Any] = field(init=False, default_factory=dict)
-    steps: list[_Step] = field(init=False, default_factory=list)
-    before: Truths = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self, program: Program, tables: Mapping[Atom, AtomTable], sizes: Mapping[str, int], meter: Meter
+    ) -> None:
+        self.program, self.tables, self.sizes, self.meter = program, tables, sizes, meter
+        self.active: dict[str, Exclusion] = {}
+        self.solver, self.start = z3.Solver(), z3.Solver()
+        self.switches: dict[str, Any] = {}
+        self.steps: list[_Step] = []
         system = System(self.program)
         before = system.state(0)
         facts = system.constrained(before)

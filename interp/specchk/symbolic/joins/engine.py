@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
@@ -61,15 +60,14 @@ def search(
         engine.workers.close()
 
 
-@dataclass(slots=True)
 class JoiningEngine(ZoneEngine):
     """The exact engine, with a search for hulls; `hulls` is None if there is none."""
 
     options: JoinOptions
-    hulls: HullSearch | None = field(init=False, default=None)
-    hull_steps: int = field(init=False, default=0)  # of searches with another precision
-    most: int = field(init=False, default=FIRST_MOST)  # zones of a control part, once there is a proof
-    is_narrow: bool = field(init=False, default=False)  # to states that may fail as soon as hulls did
+    hulls: HullSearch | None = None
+    hull_steps = 0  # of searches with another precision
+    most = FIRST_MOST  # zones of a control part, once there is a proof
+    is_narrow = False  # to states that may fail as soon as hulls did
 
     @property
     def is_proved(self) -> bool:
@@ -126,11 +124,11 @@ class JoiningEngine(ZoneEngine):
         generated = totals.generated + self.hull_steps
         if self.hulls is None:
             return replace(totals, generated=generated)
-        symbolic = totals.symbolic
-        assert symbolic is not None
-        if self.is_proved:
-            symbolic = replace(symbolic, hulls=self.hulls.hulls, parts=self.hulls.parts)
-        symbolic = replace(symbolic, rounds=self.hulls.rounds, splits=len(self.hulls.atoms))
+        assert totals.symbolic is not None
+        hulls, parts = (self.hulls.hulls, self.hulls.parts) if self.is_proved else (0, 0)
+        symbolic = replace(
+            totals.symbolic, hulls=hulls, parts=parts, rounds=self.hulls.rounds, splits=len(self.hulls.atoms)
+        )
         return replace(
             totals, distinct=totals.distinct + symbolic.hulls, generated=generated + self.hulls.generated,
             symbolic=symbolic,

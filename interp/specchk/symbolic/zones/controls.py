@@ -160,7 +160,7 @@ class Controls:
         # Variables that are not read are None, so that a read would fail.
         part = tuple([p if slot in question.slots else None for slot, (p, _) in enumerate(parts.splits)])
         offsets = sum([len(parts.splits[slot][1]) for slot in question.slots])
-        state = self.shapes.join_part(part, [Term(self.recorder, place + 1) for place in range(offsets)])
+        state = self.shapes.join(part, [Term(self.recorder, place + 1) for place in range(offsets)])
         env = self.moves.properties.environment(state)
         return Tree(unknown(offsets), partial(self._answer, question.test, env))
 

@@ -17,20 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import ClassVar
 
-from specchk.ir.program import Program
 from specchk.ir.range_checks import with_checks
 from specchk.meaning.paths import NotSymbolic
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.values import State
 from specchk.processes import cores
 from specchk.search.engine import Engine, Options, Search, Totals
-from specchk.search.findings import Findings
 from specchk.search.verdict import Inconclusive, Symbolic, Trace, Violation
 from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.confirmation import confirm
@@ -78,7 +75,6 @@ class _Spurious(Exception):
         self.name = name
 
 
-@dataclass(slots=True)
 class ZoneEngine(Engine[range]):
     """Searches over zones; `nodes` has the predecessor of each zone (-1: none), and the step from it.
 
@@ -86,29 +82,16 @@ class ZoneEngine(Engine[range]):
     """
 
     name: ClassVar[str] = "symbolic"
-    search: Search
-    options: ZoneOptions
-    program: Program = field(init=False)
-    findings: Findings = field(init=False)
-    nodes: list[tuple[int, Taken]] = field(init=False, default_factory=list)
-    steps: dict[Taken, Taken] = field(init=False, default_factory=dict)
-    counts: Counts = field(init=False)
-    workers: Workers[ZoneMember] = field(init=False)
-    abstraction: Abstraction = field(init=False)
-    expander: Expander = field(init=False)
-    concretiser: Concretiser = field(init=False)
-    reach: Reach | None = field(init=False)
-    refinements: int = field(init=False, default=0)
-    reaches: int = field(init=False, default=0)
-    precisions: int = field(init=False, default=0)
-    doubtful: set[str] = field(init=False, default_factory=set)
-    spurious: set[str] = field(init=False, default_factory=set)
-    outside: bool = field(init=False, default=False)
-    initial: dict[Zone, Taken] = field(init=False, default_factory=dict)
 
-    def __post_init__(self) -> None:
-        options, search = self.options, self.search
-        self.findings = search.findings
+    def __init__(self, search: Search, options: ZoneOptions) -> None:
+        self.search, self.options, self.findings = search, options, search.findings
+        self.nodes: list[tuple[int, Taken]] = []
+        self.steps: dict[Taken, Taken] = {}
+        self.initial: dict[Zone, Taken] = {}
+        self.doubtful: set[str] = set()
+        self.spurious: set[str] = set()
+        self.refinements = self.reaches = self.precisions = 0
+        self.outside = False
         self.program = search.program if options.horizons else with_checks(search.program)
         self.reach = None if options.horizons else options.reach
         self.counts = Counts([0] * len(self.program.points))

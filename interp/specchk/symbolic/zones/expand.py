@@ -150,7 +150,7 @@ class Expander:
         for index, zone in zones:
             visit = _Visit(index, self.controls.of(zone.shape, zone.size), part, arrive)
             control = visit.control
-            if control.still is not None and self._is_quick(zone, visit, decided):
+            if arrive is not None and control.still is not None and self._is_quick(zone, visit, decided):
                 continue
             if self.compile_after:
                 self.compile_after -= 1
@@ -182,9 +182,7 @@ class Expander:
     def _is_quick(self, zone: Zone, visit: _Visit, decided: frozenset[str]) -> bool:
         """Check and expand a zone by kernels; returns False, without effect, if that is left to Python."""
         trees, control, part = self.compiled, visit.control, visit.part
-        if trees is None or visit.arrive is None:
-            return False
-        if self.abstraction.precision and self.abstraction.of(zone.shape).size:
+        if trees is None or (self.abstraction.precision and self.abstraction.of(zone.shape).size):
             return False
         ends = trees.walked(zone, control, decided)
         if ends is None or (self.may_stop_wrongly and not trees.walk.job[BUSY]):

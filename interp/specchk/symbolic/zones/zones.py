@@ -190,15 +190,10 @@ class Shapes:
         return tuple(shape), found
 
     def join(self, shape: Shape, offsets: Sequence[Any]) -> State:
-        """The state with a shape and these offsets."""
+        """The state with a shape and these offsets; of a variable whose part of the shape is None, None."""
         left = iter(offsets)
-        return tuple([join(part, left) for join, part in zip(self._joins, shape, strict=True)])
-
-    def join_part(self, part: Shape, offsets: Sequence[Any]) -> State:
-        """As `join`, for some variables: the others are None in the part, and in the state."""
-        left = iter(offsets)
-        pairs = zip(self._joins, part, strict=True)
-        return tuple([None if shape is None else join(shape, left) for join, shape in pairs])  # type: ignore[misc]
+        pairs = zip(self._joins, shape, strict=True)
+        return tuple([None if part is None else join(part, left) for join, part in pairs])  # type: ignore[misc]
 
     def zone(self, split: tuple[Shape, list[Any]], rows: Matrix, reach: Reach | None) -> Zone:
         """The zone of a split state of terms, over a matrix; None for `reach` forgets nothing."""
