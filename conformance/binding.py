@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from replog.core.broker.isr import is_eligible, maximal_isr
-from replog.core.effects import Append, Send, SetTimer, Timer
+from replog.core.effects import Send, Timer
 from replog.core.log.logview import LogView
 from replog.core.messages import (
     CONSUMER,
@@ -27,9 +27,8 @@ from replog.core.messages import (
     FetchRequest,
     ListOffsetsReply,
     ListOffsetsRequest,
-    ProduceRequest,
 )
-from replog.core.types import BATCH_OVERHEAD_BYTES, NO_EPOCH, NO_LEADER, Batch, Error, Role
+from replog.core.types import BATCH_OVERHEAD_BYTES, NO_EPOCH, NO_LEADER, Error, Role
 from replog.sim.recording.record_state import late_followers
 from replog_cluster import Cluster, date_fetch
 from replog_controlled import CLIENT, LONG_AGO_MS, NOW_MS, OPERATOR, PARTITION, sent, taken_or
@@ -52,35 +51,11 @@ class ReplogBinding(MachinesBinding):
     spec, model = "../spec/replication.spec", "two_brokers"
     smoke, gate, exhaustive, controls = SMOKE, GATE, EXHAUSTIVE, CONTROLS
 
-    @action("produce")
-    def produce(self, cluster: Cluster, leader: str) -> Answer:
-        """One record, by a producer that is not idempotent."""
-        broker = self.id(leader)
-        if cluster.state(broker) is None:
-            return DOWN
-        acks = -1 if self.constants["acks"] == "all" else 1
-        effects = cluster.receive(broker, CLIENT, ProduceRequest(1, Batch(0, -1, 1), acks, 1_000))
-        return taken_or(any(isinstance(effect, Append) for effect in effects), "nothing was appended")
-
-    @action("send_fetch")
-    def send_fetch(self, cluster: Cluster, follower: str) -> Answer:
-        """The fetcher's timer rings; a follower that still waits for a lost answer abandons it."""
-        broker = self.id(follower)
-        state = cluster.state(broker)
-        if state is None:
-            return DOWN
-        if broker in cluster.fetches:
-            return Impossible("its last fetch is still in flight")
-        waits_for = -1 if state.following is None else state.following.in_flight
-        timer = Timer.SEND_FETCH if waits_for == -1 else Timer.FETCH_TIMEOUT
-        cluster.fire(broker, timer, max(waits_for, 0))
-        return taken_or(broker in cluster.fetches, "it sends no fetch")
-
     @action("serve_fetch", ways=(AT_ONCE, WAITING))
     def serve_fetch(self, cluster: Cluster, leader: str, follower: str, way: str) -> Answer:
         """The fetch arrives; without records to send, the leader answers at once or when the wait is over."""
-        slot = cluster.fetches.get(self.id(follower))
-        if slot is None or slot.reply is not None or slot.to != self.id(leader):
+        slot = self.request_of(cluster, follower, leader)
+        if slot is None:
             return Impossible("no such request is on its way to this broker")
         state = cluster.state(slot.to)
         if state is None:
@@ -91,11 +66,7 @@ class ReplogBinding(MachinesBinding):
         # A late follower fetches seldom: the branch of I10 that uses the previous fetch is not in the spec.
         if state.leading is not None and self.id(follower) in late_followers(state, NOW_MS):
             self.let_be(cluster, slot.to, self.id(follower), is_late=True)
-        effects = cluster.receive(slot.to, self.id(follower), request)
-        if not sent(effects, FetchReply):
-            (wait,) = (e for e in effects if isinstance(e, SetTimer) and e.timer is Timer.FETCH_WAIT)
-            effects = cluster.fire(slot.to, Timer.FETCH_WAIT, wait.token)
-        (reply,) = sent(effects, FetchReply)
+        reply = self.served(cluster, slot.to, self.id(follower), request)
         if reply.error is not Error.NONE:
             return Refused(reply.error.name)
         cluster.put_fetch(self.id(follower), replace(slot, reply=reply))
@@ -107,35 +78,11 @@ class ReplogBinding(MachinesBinding):
         records = 1 if self.constants["one_record"] else sum(epoch == epochs[0] for epoch in epochs)
         return max(records, 1) * BATCH_OVERHEAD_BYTES
 
-    @action("apply_response")
-    def apply_response(self, cluster: Cluster, follower: str) -> Answer:
-        """The response arrives; it was accepted if the follower no longer waits for it."""
-        broker = self.id(follower)
-        slot, state = cluster.fetches.get(broker), cluster.state(broker)
-        if slot is None or slot.reply is None:
-            return Impossible("no response is on its way")
-        if state is None:
-            return DOWN
-        following = cluster.running(broker).following
-        was_waiting = following is not None and following.in_flight == slot.reply.correlation
-        cluster.receive(broker, slot.to, slot.reply)
-        if not was_waiting or following is None or following.in_flight != -1:
-            return Refused("it is not the answer that the follower waits for")
-        cluster.take_fetch(broker)
-        return Accepted()
-
     @action("apply_diverging_hw")
     def apply_diverging_hw(self, cluster: Cluster, follower: str) -> Answer:
         """Never by today's rules: a follower truncates in the step in which it receives the answer."""
         del cluster, follower
         return Impossible("truncation and its HW are one step")
-
-    @action("lose_fetch")
-    def lose_fetch(self, cluster: Cluster, follower: str) -> Answer:
-        """The network loses the request or the response."""
-        if cluster.take_fetch(self.id(follower)) is None:
-            return Impossible("nothing is in flight")
-        return Accepted()
 
     @action("truncate_to_leader")
     def truncate_to_leader(self, cluster: Cluster, follower: str) -> Answer:

@@ -12,30 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerConfig, ControllerState
-from replog.core.effects import Effect, Send, SetTimer, Timer
+from replog.core.effects import Send
 from replog.core.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
     FetchReply,
     FetchRequest,
     HeartbeatRequest,
-    Message,
     ProduceReply,
     RegisterReply,
     RegisterRequest,
 )
 from replog.core.protocol import Protocol
-from replog.core.types import CONTROLLER, Error, MetadataImage, Role
+from replog.core.types import CONTROLLER, Error, MetadataImage
 from replog.sim.cluster.storage import MemoryStorage, Storage
-from replog_controlled import NOBODY, NOW_MS, PARTITION, ControlledCluster, Shared, epochs_of
+from replog_controlled import NOBODY, NOW_MS, PARTITION, ControlledCluster, Shared, epochs_of, without
 
-T = TypeVar("T")
 CORRELATIONS_PER_INCARNATION = 1_000_000
 
 
@@ -134,47 +131,37 @@ class Cluster(ControlledCluster):
     nodes: Nodes
     metadata: Mapping[int, MetadataImage] = field(default_factory=dict)
     """For each leader epoch its last version."""
-    fetches: Mapping[int, FetchInFlight] = field(default_factory=dict)
     alters: Mapping[int, AlterInFlight] = field(default_factory=dict)
     spent: Spent = Spent()
-    committed: tuple[int, ...] = ()
-    """The leader epoch of each record below the highest HW that a leader has had."""
     acked: tuple[int, ...] = ()
-    """The same up to the last record that a producer was told to be safe."""
+    """The leader epoch of each record up to the last one that a producer was told to be safe."""
 
     def copy(self) -> Cluster:
         """Return a snapshot."""
         self.has_own_controller = False  # from now on neither cluster owns it
         return Cluster(
-            self._controller, self.rules, self.nodes.copy(), self.metadata, self.fetches, self.alters,
-            self.spent, self.committed, self.acked, has_own_controller=False,
+            self._controller, self.rules, self.nodes.copy(), self.metadata, self.alters, self.spent,
+            self.acked, fetches=self.fetches, committed=self.committed, has_own_controller=False,
         )  # fmt: skip
 
     def state(self, broker: int) -> ReplicaState | None:
-        """Return the state of a broker's replica, None if no process runs: for reading, and before events.
-
-        Most tries are refused by reading the state, for which no machine needs to be copied.
-        """
+        """Return the state of a broker's replica, None if no process runs."""
         process = self.nodes.seen[broker].process
         return None if process is None else process.state
 
+    def replica(self, broker: int) -> Replica:
+        """Return the running process of a broker."""
+        process = self.nodes[broker].process
+        assert process is not None
+        return process
+
+    def disk(self, broker: int) -> Storage:
+        """Return the disk of a broker's machine."""
+        return self.nodes[broker].storage
+
     def running(self, broker: int) -> ReplicaState:
         """Return the state of a running replica, which events will change."""
-        process = self.nodes[broker].process
-        assert process is not None
-        return process.state
-
-    def receive(self, broker: int, source: int, message: Message) -> list[Effect]:
-        """Let a broker handle a message; its effects are performed, and returned for inspection."""
-        process = self.nodes[broker].process
-        assert process is not None
-        return self._perform(broker, process.receive(source, message, NOW_MS))
-
-    def fire(self, broker: int, timer: Timer, token: int = 0) -> list[Effect]:
-        """Let a broker's timer ring."""
-        process = self.nodes[broker].process
-        assert process is not None
-        return self._perform(broker, process.fire(timer, token, NOW_MS))
+        return self.replica(broker).state
 
     def apply_metadata(self, broker: int, epoch: int) -> None:
         """Make a broker apply the last metadata of a leader epoch."""
@@ -189,22 +176,10 @@ class Cluster(ControlledCluster):
 
     def _apply(self, broker: int, update: MetadataImage) -> None:
         node = self.nodes[broker]
-        assert node.process is not None
         node.applied_version = max(node.applied_version, update.version)
-        self._perform(broker, node.process.apply(update, node.broker_epochs[-1], NOW_MS))
+        self.perform(broker, self.replica(broker).apply(update, node.broker_epochs[-1], NOW_MS))
 
-    def _perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
-        for effect in effects:
-            if isinstance(effect, Send):
-                self._sent(broker, effect)
-            elif not isinstance(effect, SetTimer):
-                self.nodes[broker].storage.perform(effect)
-        state = self.running(broker)
-        if state.role is Role.LEADER and state.log.hw > len(self.committed):
-            self.committed = epochs_of(state)[: state.log.hw]
-        return effects
-
-    def _sent(self, broker: int, sent: Send) -> None:
+    def put(self, broker: int, sent: Send) -> None:
         """Put a message in flight if it has a slot; the caller that serves a fetch handles the reply."""
         state = self.running(broker)
         match sent.message:
@@ -225,15 +200,6 @@ class Cluster(ControlledCluster):
         epoch, last = self.image.leader_epoch, self.registry.history[-1]
         if self.metadata.get(epoch) is not last:
             self.metadata = {**self.metadata, epoch: last}
-
-    def put_fetch(self, follower: int, fetch: FetchInFlight) -> None:
-        """Put a fetch of a broker in flight."""
-        self.fetches = {**self.fetches, follower: fetch}
-
-    def take_fetch(self, follower: int) -> FetchInFlight | None:
-        """Remove a broker's fetch from those in flight, and return it."""
-        self.fetches, taken = without(self.fetches, follower)
-        return taken
 
     def put_alter(self, leader: int, alter: AlterInFlight) -> None:
         """Put a proposal of a broker in flight."""
@@ -276,13 +242,6 @@ class Cluster(ControlledCluster):
         slot = self.fetches.get(broker)
         if slot is not None and slot.reply is not None:
             self.take_fetch(broker)
-
-
-def without(slots: Mapping[int, T], broker: int) -> tuple[Mapping[int, T], T | None]:
-    """Return a mapping without an entry, the same mapping if it has none, and the entry."""
-    if broker not in slots:
-        return slots, None
-    return {other: slot for other, slot in slots.items() if other != broker}, slots[broker]
 
 
 def date_fetch(replica: Replica, follower: int, when_ms: int) -> None:

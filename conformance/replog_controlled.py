@@ -1,8 +1,8 @@
 """A controller of replog and all that it decides about, stepped by hand: common to the bindings of clusters.
 
 The system under test is replog's controller, and a core and a disk for each broker.  It performs the cores'
-effects and moves an action's messages; it decides nothing about the protocol.  Timers fire when an action
-requires it, at one fixed time.
+effects and moves an action's messages, of which one fetch of each follower is in flight; it decides nothing
+about the protocol.  Timers fire when an action requires it, at one fixed time.
 
 A snapshot is taken for each step and restored for each call that is tried, most of which are refused by
 reading the state.  So snapshots share controllers, cores and disks; one of these is copied at its first
@@ -10,25 +10,27 @@ use.
 
 Specs count the records of a log up to each epoch; what such a log cannot express is `OutsideSpec`.
 
-Not here: brokers and their messages (`replog_cluster`, `replog_partition`).
+Not here: brokers, disks and other messages (`replog_cluster`, `replog_partition`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from replog.core.broker.replica import Replica
 from replog.core.broker.state import ReplicaState
 from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerState, expire_session
-from replog.core.effects import Effect, Fired, Received, Send, Timer
+from replog.core.effects import Append, Effect, Fired, Received, Send, SetTimer, Timer
 from replog.core.log.logview import LogView
-from replog.core.messages import FetchReply, Message
-from replog.core.types import BrokerState, PartitionImage
-from specchk.conform.contract.binding import Accepted, Answer, OutsideSpec, Refused
+from replog.core.messages import FetchReply, ListOffsetsReply, Message, ProduceRequest
+from replog.core.types import Batch, BrokerState, PartitionImage, Role
+from replog.sim.cluster.storage import Storage
+from specchk.conform.contract.binding import Accepted, Answer, Impossible, OutsideSpec, Refused, action
 from specchk.conform.contract.ruled import Copied, CopyingBinding
 from specchk.ir.program import Program
 
@@ -39,6 +41,7 @@ PARTITION = "t-0"
 NOW_MS, LONG_AGO_MS = 1_000_000, 0
 CLIENT, OPERATOR = -100, -101
 NOBODY: frozenset[int] = frozenset()
+DOWN = Impossible("no process runs there")
 
 
 class Shared(Generic[P]):
@@ -83,9 +86,16 @@ class Shared(Generic[P]):
 
 @dataclass(slots=True)
 class ControlledCluster(ABC):
-    """A partition's controller at one moment; kinds of clusters add the brokers."""
+    """A partition's controller and messages at one moment; kinds of clusters add the brokers.
+
+    The fetches in flight are replaced and never changed, so snapshots share them.
+    """
 
     _controller: Controller
+    fetches: Mapping[int, Any] = field(default_factory=dict, kw_only=True)
+    """By follower: its request and, once that is served, the reply."""
+    committed: tuple[int, ...] = field(default=(), kw_only=True)
+    """The leader epoch of each record below the highest HW that a leader has had, deleted ones included."""
     has_own_controller: bool = field(default=True, kw_only=True)
     """Not after a snapshot, until the controller handles an event."""
 
@@ -126,9 +136,69 @@ class ControlledCluster(ABC):
     def note_metadata(self) -> None:
         """Remember the controller's decision, until it is applied."""
 
+    @abstractmethod
+    def state(self, broker: int) -> ReplicaState | None:
+        """Return the state of a broker's replica, None if no process runs: for reading, and before events.
+
+        Most tries are refused by reading the state, for which nothing needs to be copied.
+        """
+
+    @abstractmethod
+    def replica(self, broker: int) -> Replica:
+        """Return the core of a running broker, for handling events."""
+
+    @abstractmethod
+    def disk(self, broker: int) -> Storage:
+        """Return the disk of a broker, for effects."""
+
+    @abstractmethod
+    def put(self, broker: int, sent: Send) -> None:
+        """Put a broker's message in flight if the spec has it, or note it."""
+
+    def receive(self, broker: int, source: int, message: Message) -> list[Effect]:
+        """Let a broker handle a message; its effects are performed, and returned for inspection."""
+        return self.perform(broker, self.replica(broker).receive(source, message, NOW_MS))
+
+    def fire(self, broker: int, timer: Timer, token: int = 0) -> list[Effect]:
+        """Let a broker's timer ring."""
+        return self.perform(broker, self.replica(broker).fire(timer, token, NOW_MS))
+
+    def perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
+        """Perform the effects of a broker's core, and return them; the caller fires its timers."""
+        for effect in effects:
+            if isinstance(effect, Send):
+                self.put(broker, effect)
+            elif not isinstance(effect, SetTimer):
+                self.disk(broker).perform(effect)
+        state = self.replica(broker).state
+        log = state.log
+        if state.role is Role.LEADER and log.hw > len(self.committed):
+            written = epochs_of(state)[: log.hw - log.log_start]
+            self.committed = (*self.committed[: log.log_start], *written)
+        return effects
+
+    def put_fetch(self, follower: int, fetch: Any) -> None:
+        """Put a fetch of a broker in flight."""
+        self.fetches = {**self.fetches, follower: fetch}
+
+    def take_fetch(self, follower: int) -> Any:
+        """Remove a broker's fetch from those in flight, and return it."""
+        self.fetches, taken = without(self.fetches, follower)
+        return taken
+
+
+def without(slots: Mapping[int, M], broker: int) -> tuple[Mapping[int, M], M | None]:
+    """Return a mapping without an entry, the same mapping if it has none, and the entry."""
+    if broker not in slots:
+        return slots, None
+    return {other: slot for other, slot in slots.items() if other != broker}, slots[broker]
+
 
 class ControlledBinding(CopyingBinding[C]):
     """A binding to such clusters, whose brokers are the elements of the spec's first sort."""
+
+    acks: int
+    """For which replicas a producer waits."""
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
@@ -137,6 +207,65 @@ class ControlledBinding(CopyingBinding[C]):
     def id(self, name: str) -> int:
         """Return a broker's number."""
         return self.names.index(name)
+
+    @action("produce")
+    def produce(self, cluster: C, leader: str) -> Answer:
+        """One record, by a producer that is not idempotent."""
+        broker = self.id(leader)
+        if cluster.state(broker) is None:
+            return DOWN
+        effects = cluster.receive(broker, CLIENT, ProduceRequest(1, Batch(0, -1, 1), self.acks, 1_000))
+        return taken_or(any(isinstance(effect, Append) for effect in effects), "nothing was appended")
+
+    @action("send_fetch")
+    def send_fetch(self, cluster: C, follower: str) -> Answer:
+        """The fetcher's timer rings; a follower that still waits for a lost answer abandons it."""
+        broker = self.id(follower)
+        state = cluster.state(broker)
+        if state is None:
+            return DOWN
+        if broker in cluster.fetches:
+            return Impossible("its last request is still in flight")
+        waits_for = -1 if state.following is None else state.following.in_flight
+        timer = Timer.SEND_FETCH if waits_for == -1 else Timer.FETCH_TIMEOUT
+        cluster.fire(broker, timer, max(waits_for, 0))
+        return taken_or(broker in cluster.fetches, "it sends no request")
+
+    def request_of(self, cluster: C, follower: str, leader: str) -> Any:
+        """Return a follower's fetch that is on its way to a broker; None if there is none."""
+        slot = cluster.fetches.get(self.id(follower))
+        return slot if slot is not None and slot.reply is None and slot.to == self.id(leader) else None
+
+    def served(self, cluster: C, leader: int, follower: int, request: Message) -> Any:
+        """Deliver a request, and return the reply, which comes without records when the wait is over."""
+        effects = cluster.receive(leader, follower, request)
+        if not (replies := sent(effects, FetchReply | ListOffsetsReply)):
+            (wait,) = (e for e in effects if isinstance(e, SetTimer) and e.timer is Timer.FETCH_WAIT)
+            replies = sent(cluster.fire(leader, Timer.FETCH_WAIT, wait.token), FetchReply)
+        (reply,) = replies
+        return reply
+
+    @action("apply_response")
+    def apply_response(self, cluster: C, follower: str) -> Answer:
+        """The response arrives; it was accepted if the follower no longer waits for it."""
+        broker = self.id(follower)
+        slot, state = cluster.fetches.get(broker), cluster.state(broker)
+        if slot is None or slot.reply is None:
+            return Impossible("no response is on its way")
+        if state is None:
+            return DOWN
+        was_waiting = state.following is not None and state.following.in_flight == slot.reply.correlation
+        cluster.receive(broker, slot.to, slot.reply)
+        if not was_waiting or cluster.state(broker).following.in_flight != -1:
+            return Refused("it is not the answer that the follower waits for")
+        cluster.take_fetch(broker)
+        return Accepted()
+
+    @action("lose_fetch")
+    def lose_fetch(self, cluster: C, follower: str) -> Answer:
+        """The network loses the request or the response."""
+        is_there = cluster.take_fetch(self.id(follower)) is not None
+        return Accepted() if is_there else Impossible("nothing is in flight")
 
 
 def epochs_of(state: ReplicaState) -> tuple[int, ...]:
@@ -179,8 +308,8 @@ def body_of(reply: FetchReply, offset: int) -> tuple[str, dict[str, Any]]:
     return "Records", {"of": min(written, default=None), "end": end, "hw": reply.high_watermark}
 
 
-def sent(effects: Iterable[Effect], kind: type[M]) -> list[M]:
-    """Return the messages of a kind among the effects."""
+def sent(effects: Iterable[Effect], kind: Any) -> list[Any]:
+    """Return the messages of a kind, or of a union of kinds, among the effects."""
     return [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, kind)]
 
 

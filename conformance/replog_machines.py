@@ -16,13 +16,11 @@ from replog.core.log.epochs import EpochCache
 from replog.core.protocol import Protocol
 from replog.core.types import NO_LEADER, BrokerState, Error, PartitionImage, Role
 from replog_cluster import Cluster, Rules, new_cluster
-from replog_controlled import ControlledBinding, taken_or
+from replog_controlled import DOWN, ControlledBinding, taken_or
 from replog_rules import TODAY
 from replog_state import Kept, abstract
 from specchk.conform.contract.binding import Accepted, Answer, Impossible, action, project, reopen, unchanged
 from specchk.ir.program import Program
-
-DOWN = Impossible("no process runs there")
 
 
 class MachinesBinding(ControlledBinding[Cluster]):
@@ -33,6 +31,7 @@ class MachinesBinding(ControlledBinding[Cluster]):
     def __init__(self, program: Program) -> None:
         super().__init__(program)
         self.epochs = range(self.constants["MaxEpoch"] + 1)
+        self.acks = -1 if self.constants["acks"] == "all" else 1
 
     def cluster_rules(self) -> Rules:
         """Return the parameters of the model's clusters: replog's defaults, and disks in memory."""

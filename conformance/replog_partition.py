@@ -2,7 +2,7 @@
 
 Each broker has a core and a disk, and always runs.
 
-Not here: the waiting metadata, the messages in flight, and the projections; each binding has its own.
+Not here: waiting metadata, messages other than fetches, and projections; each binding has its own.
 """
 
 from __future__ import annotations
@@ -12,30 +12,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from operator import is_
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerConfig, ControllerState
-from replog.core.effects import Append, Effect, SetTimer, Timer
+from replog.core.effects import Effect, Timer
 from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
-from replog.core.messages import (
-    ElectReply,
-    ElectRequest,
-    FetchReply,
-    HeartbeatRequest,
-    ListOffsetsReply,
-    Message,
-    ProduceRequest,
-    RegisterRequest,
-)
+from replog.core.messages import ElectReply, ElectRequest, HeartbeatRequest, Message, RegisterRequest
 from replog.core.protocol import Protocol as Rules
-from replog.core.types import Batch, Error, PartitionImage
+from replog.core.types import Error, PartitionImage
 from replog.sim.cluster.storage import Storage
 from replog_controlled import (
-    CLIENT,
     LONG_AGO_MS,
     NOW_MS,
     OPERATOR,
@@ -43,18 +33,9 @@ from replog_controlled import (
     ControlledBinding,
     ControlledCluster,
     Shared,
-    sent,
     taken_or,
 )
-from specchk.conform.contract.binding import (
-    Accepted,
-    Answer,
-    Impossible,
-    Refused,
-    action,
-    reopen,
-    unchanged,
-)
+from specchk.conform.contract.binding import Answer, reopen, unchanged
 
 
 class Disk:
@@ -94,6 +75,14 @@ class PartitionCluster(ControlledCluster):
         """Return the state of a broker's replica, for reading."""
         return self.brokers.seen[broker].state
 
+    def replica(self, broker: int) -> Replica:
+        """Return a broker's core, for handling events."""
+        return self.brokers[broker]
+
+    def disk(self, broker: int) -> Disk:
+        """Return a broker's disk, for effects."""
+        return self.disks[broker]
+
     def is_as(self, kept: PartitionCluster) -> bool:
         """Return whether this cluster, restored from a kept one, is equal to it.
 
@@ -131,11 +120,7 @@ class PartitionCluster(ControlledCluster):
     def receive(self, broker: int, source: int, message: Message) -> list[Effect]:
         """Let a broker handle a message; its effects are performed, and returned for inspection."""
         self.date_fetches(broker, LONG_AGO_MS)
-        return self.perform(broker, self.brokers[broker].receive(source, message, NOW_MS))
-
-    def fire(self, broker: int, timer: Timer, token: int = 0) -> list[Effect]:
-        """Let a broker's timer ring."""
-        return self.perform(broker, self.brokers[broker].fire(timer, token, NOW_MS))
+        return ControlledCluster.receive(self, broker, source, message)
 
     def date_fetches(self, leader: int, when_ms: int) -> None:
         """Set the times at which the followers of a leader last fetched, and were caught up."""
@@ -158,16 +143,12 @@ class PartitionCluster(ControlledCluster):
     def apply(self, broker: int, which: int) -> None:
         """Make a broker apply remembered metadata."""
 
-    @abstractmethod
-    def perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
-        """Perform the effects of a broker's core, and return them."""
-
 
 @cache
 def _noted(cls: type[PartitionCluster]) -> tuple[str, ...]:
-    """Return the names of the fields that a kind of cluster adds."""
-    shared = fields(PartitionCluster)
-    return tuple(field.name for field in fields(cls)[len(shared) :])
+    """Return the names of the fields that are not parts which snapshots share."""
+    shared = {"_controller", "has_own_controller", "brokers", "disks"}
+    return tuple(field.name for field in fields(cls) if field.name not in shared)
 
 
 def _have_same(found: Sequence[Controller | Replica], kept: Sequence[Controller | Replica]) -> bool:
@@ -191,11 +172,9 @@ C = TypeVar("C", bound=Any)
 
 
 class PartitionBinding(ControlledBinding[C]):
-    """The snapshots of such clusters, and the actions that both specs share."""
+    """The snapshots of such clusters, and the election that both specs share."""
 
     hint = "replog has no switch for this rule; choose a model with today's"
-    acks: ClassVar[int]
-    """For which replicas a producer waits."""
 
     @reopen
     def again(self, cluster: C) -> C:
@@ -218,62 +197,9 @@ class PartitionBinding(ControlledBinding[C]):
 
         return is_as
 
-    @action("produce")
-    def produce(self, cluster: C, leader: str) -> Answer:
-        """One record."""
-        request = ProduceRequest(1, Batch(0, -1, 1), self.acks, 1_000)
-        effects = cluster.receive(self.id(leader), CLIENT, request)
-        return taken_or(any(isinstance(effect, Append) for effect in effects), "nothing was appended")
-
-    @action("send_fetch")
-    def send_fetch(self, cluster: C, follower: str) -> Answer:
-        """The fetcher's timer rings; a follower that waits for a lost answer abandons it."""
-        broker = self.id(follower)
-        if broker in cluster.fetches:
-            return Impossible("its last request is still in flight")
-        following = cluster.state(broker).following
-        lost = -1 if following is None else following.in_flight
-        cluster.fire(broker, Timer.SEND_FETCH if lost == -1 else Timer.FETCH_TIMEOUT, max(lost, 0))
-        return taken_or(broker in cluster.fetches, "it sends no request")
-
-    def served(self, cluster: C, follower: str) -> FetchReply | ListOffsetsReply:
-        """Deliver a request, and return the reply, which comes without records when the wait is over."""
-        slot = cluster.fetches[self.id(follower)]
-        effects = cluster.receive(slot.to, self.id(follower), slot.request)
-        if not _replies(effects):
-            (wait,) = (e for e in effects if isinstance(e, SetTimer) and e.timer is Timer.FETCH_WAIT)
-            effects = cluster.fire(slot.to, Timer.FETCH_WAIT, wait.token)
-        (reply,) = _replies(effects)
-        return reply
-
     def elected(self, cluster: C, broker: str) -> Answer:
         """Make a replica the preferred leader, as an operator, and hold an election."""
         cluster.put_first(self.id(broker))
         reply = cluster.decide(OPERATOR, ElectRequest(1, PARTITION))
         assert isinstance(reply, ElectReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
-
-    @action("apply_response")
-    def apply_response(self, cluster: C, follower: str) -> Answer:
-        """The response arrives, and is accepted if the follower waits for it."""
-        broker = self.id(follower)
-        slot = cluster.fetches.get(broker)
-        if slot is None or slot.reply is None:
-            return Impossible("no response is on its way")
-        following = cluster.state(broker).following
-        waits = following is not None and following.in_flight == slot.reply.correlation
-        cluster.receive(broker, slot.to, slot.reply)
-        if not waits:
-            return Refused("it is not the answer that the follower waits for")
-        del cluster.fetches[broker]
-        return Accepted()
-
-    @action("lose_fetch")
-    def lose_fetch(self, cluster: C, follower: str) -> Answer:
-        """The network loses the request or the response."""
-        is_there = cluster.fetches.pop(self.id(follower), None) is not None
-        return Accepted() if is_there else Impossible("nothing is in flight")
-
-
-def _replies(effects: list[Effect]) -> list[FetchReply | ListOffsetsReply]:
-    return [*sent(effects, FetchReply), *sent(effects, ListOffsetsReply)]

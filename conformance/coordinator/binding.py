@@ -56,12 +56,12 @@ class GroupCluster(Cluster):
         twin = Cluster.copy(self)
         return GroupCluster(**_parts(twin), completed=self.completed)
 
-    def _sent(self, broker: int, sent: Send) -> None:
+    def put(self, broker: int, sent: Send) -> None:
         """A new coordinator reads its log at once."""
         if isinstance(sent.message, GroupLog):
             self.receive(broker, broker, sent.message)
         else:
-            Cluster._sent(self, broker, sent)
+            Cluster.put(self, broker, sent)
 
     def coordinator(self, broker: int) -> Coordinator:
         """Return the coordinator on a broker, for reading."""

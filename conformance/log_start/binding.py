@@ -128,8 +128,8 @@ class LogStartBinding(PartitionBinding[Trimming]):
         return Accepted() if is_deleted else Refused("it keeps some of these records")
 
     def _request(self, cluster: Trimming, leader: str, follower: str) -> StartFetch | Impossible:
-        slot = cluster.fetches.get(self.id(follower))
-        if slot is None or slot.reply is not None or slot.to != self.id(leader):
+        slot: StartFetch | None = self.request_of(cluster, follower, leader)
+        if slot is None:
             return Impossible("no request is on its way to this broker")
         return slot if cluster.leads(slot.to) else Impossible("in the spec a deposed leader serves no fetch")
 
@@ -150,10 +150,10 @@ class LogStartBinding(PartitionBinding[Trimming]):
         return self._answered(cluster, follower, slot)
 
     def _answered(self, cluster: Trimming, follower: str, slot: StartFetch) -> Answer:
-        reply = self.served(cluster, follower)
+        reply = self.served(cluster, slot.to, self.id(follower), slot.request)
         if reply.error not in (Error.NONE, Error.OFFSET_OUT_OF_RANGE):
             return Refused(reply.error.name)
-        cluster.fetches[self.id(follower)] = replace(slot, reply=reply)
+        cluster.put_fetch(self.id(follower), replace(slot, reply=reply))
         return Accepted()
 
     @action("move_log")

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from replog.core.broker.state import ReplicaState
-from replog.core.effects import Effect, Send, SetTimer
+from replog.core.effects import Effect, Send
 from replog.core.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -23,9 +22,9 @@ from replog.core.messages import (
     ListOffsetsRequest,
 )
 from replog.core.protocol import Protocol
-from replog.core.types import CONTROLLER, BrokerImage, Error, MetadataImage, Role
+from replog.core.types import CONTROLLER, BrokerImage, Error, MetadataImage
 from replog.sim.disks.stored import StoreStorage
-from replog_controlled import LONG_AGO_MS, NOW_MS, PARTITION, Shared
+from replog_controlled import LONG_AGO_MS, NOW_MS, PARTITION, Shared, sent
 from replog_partition import Disk, PartitionCluster, new_brokers, new_controller
 
 
@@ -45,11 +44,8 @@ class Trimming(PartitionCluster):
 
     metadata: dict[int, MetadataImage] = field(default_factory=dict)
     """The controller's last word in each leader epoch."""
-    fetches: dict[int, StartFetch] = field(default_factory=dict)
     requested: dict[int, int] = field(default_factory=dict)
     """What clients wait for that have requested a deletion, by leader."""
-    committed: tuple[int, ...] = ()
-    """The leader epoch of each record below the highest HW that a leader has had, deleted ones included."""
     deleted: int = 0
     fences: int = 0
     shrinks: int = 0
@@ -59,8 +55,8 @@ class Trimming(PartitionCluster):
         self.has_own_controller = False  # from now on neither cluster owns it
         return Trimming(
             self._controller, self.brokers.copy(), self.disks.copy(), {**self.metadata},
-            {**self.fetches}, {**self.requested}, self.committed, self.deleted, self.fences, self.shrinks,
-            has_own_controller=False,
+            {**self.requested}, self.deleted, self.fences, self.shrinks,
+            fetches=self.fetches, committed=self.committed, has_own_controller=False,
         )  # fmt: skip
 
     def leads(self, broker: int) -> bool:
@@ -93,34 +89,24 @@ class Trimming(PartitionCluster):
         return follower not in leading.isr
 
     def perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
-        """Perform writes, put requests in flight, and have proposals answered at once."""
-        state = self.state(broker)
-        proposals: list[AlterPartitionRequest] = []
-        for effect in effects:
-            match effect:
-                case Send(to=to, message=FetchRequest() | ListOffsetsRequest() as request):
-                    self.fetches[broker] = StartFetch(state.leader_epoch, to, request)
-                case Send(message=AlterPartitionRequest() as request):
-                    proposals.append(request)
-                case Send(message=DeleteRecordsReply(error=error)):
-                    offset = self.requested.pop(broker)
-                    self.deleted = max(self.deleted, offset if error is Error.NONE else 0)
-                case Send() | SetTimer():
-                    pass
-                case _:
-                    self.disks[broker].perform(effect)
-        self._note_committed(state)
-        for proposal in proposals:
+        """Perform effects, and have proposals answered at once."""
+        PartitionCluster.perform(self, broker, effects)
+        for proposal in sent(effects, AlterPartitionRequest):
             reply = self.decide(broker, proposal)
             assert isinstance(reply, AlterPartitionReply)
             self.perform(broker, self.brokers[broker].receive(CONTROLLER, reply, NOW_MS))
         return effects
 
-    def _note_committed(self, state: ReplicaState) -> None:
-        log = state.log
-        if state.role is Role.LEADER and log.hw > len(self.committed):
-            written = tuple(epoch for epoch, _ in log.cells())
-            self.committed = (*self.committed[: log.log_start], *written[: log.hw - log.log_start])
+    def put(self, broker: int, sent: Send) -> None:
+        """Put a request in flight, or note the answer to a client."""
+        match sent.message:
+            case FetchRequest() | ListOffsetsRequest() as request:
+                self.put_fetch(broker, StartFetch(self.state(broker).leader_epoch, sent.to, request))
+            case DeleteRecordsReply(error=error):
+                offset = self.requested.pop(broker)
+                self.deleted = max(self.deleted, offset if error is Error.NONE else 0)
+            case _:
+                pass
 
 
 def new_cluster(brokers: int, first: int, rules: Protocol) -> Trimming:

@@ -224,14 +224,13 @@ class ReassignmentBinding(PartitionBinding[Moving]):
     @action("serve_fetch")
     def serve_fetch(self, cluster: Moving, leader: str, follower: str) -> Answer:
         """The fetch arrives; without records to send, the leader answers when the wait is over."""
-        sender = self.id(follower)
-        slot = cluster.fetches.get(sender)
-        if slot is None or slot.reply is not None or slot.to != self.id(leader):
+        slot = self.request_of(cluster, follower, leader)
+        if slot is None:
             return Impossible("no such request is on its way to this broker")
-        reply = self.served(cluster, follower)
+        reply = self.served(cluster, slot.to, self.id(follower), slot.request)
         if reply.error is not Error.NONE:
             return Refused(reply.error.name)
-        cluster.fetches[sender] = replace(slot, reply=reply)
+        cluster.put_fetch(self.id(follower), replace(slot, reply=reply))
         return Accepted()
 
     @action("shrink_isr")

@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from replog.core.broker.state import ReplicaState
-from replog.core.effects import Effect, Send, SetTimer
+from replog.core.effects import Send
 from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, FetchReply, FetchRequest
 from replog.core.protocol import Protocol
-from replog.core.types import BrokerImage, BrokerState, MetadataImage, PartitionImage, Role
+from replog.core.types import BrokerImage, BrokerState, MetadataImage, PartitionImage
 from replog.sim.cluster.storage import MemoryStorage
-from replog_controlled import NOW_MS, PARTITION, Shared, epochs_of
+from replog_controlled import NOW_MS, PARTITION, Shared
 from replog_partition import Disk, PartitionCluster, new_brokers, new_controller
 
 
@@ -50,12 +50,9 @@ class Moving(PartitionCluster):
     metadata: dict[int, PartitionImage] = field(default_factory=dict)
     """What the controller has decided, by partition epoch."""
     applied: dict[int, int] = field(default_factory=dict)
-    fetches: dict[int, Fetch] = field(default_factory=dict)
     proposals: dict[int, AlterPartitionRequest] = field(default_factory=dict)
     answers: dict[int, AlterPartitionReply] = field(default_factory=dict)
     """To proposals that were granted, until the metadata of the change, which has the same, is applied."""
-    committed: tuple[int, ...] = ()
-    """The leader epoch of each record below the highest HW that a leader has had."""
     spent: Done = Done()
 
     def copy(self) -> Moving:
@@ -63,8 +60,8 @@ class Moving(PartitionCluster):
         self.has_own_controller = False  # from now on neither cluster owns it
         return Moving(
             self._controller, self.brokers.copy(), self.disks.copy(), self.target, {**self.metadata},
-            {**self.applied}, {**self.fetches}, {**self.proposals}, {**self.answers}, self.committed,
-            self.spent, has_own_controller=False,
+            {**self.applied}, {**self.proposals}, {**self.answers}, self.spent,
+            fetches=self.fetches, committed=self.committed, has_own_controller=False,
         )  # fmt: skip
 
     def note_metadata(self) -> None:
@@ -81,22 +78,15 @@ class Moving(PartitionCluster):
         self.proposals.pop(broker, None)
         self.answers.pop(broker, None)
 
-    def perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
-        """Perform writes, and put requests and proposals in flight."""
-        state = self.state(broker)
-        for effect in effects:
-            match effect:
-                case Send(to=to, message=FetchRequest() as request):
-                    self.fetches[broker] = Fetch(state.copy(), to, request)
-                case Send(message=AlterPartitionRequest() as request):
-                    self.proposals[broker] = request
-                case Send() | SetTimer():
-                    pass
-                case _:
-                    self.disks[broker].perform(effect)
-        if state.role is Role.LEADER and state.log.hw > len(self.committed):
-            self.committed = epochs_of(state)[: state.log.hw]
-        return effects
+    def put(self, broker: int, sent: Send) -> None:
+        """Put a request or a proposal in flight."""
+        match sent.message:
+            case FetchRequest() as request:
+                self.put_fetch(broker, Fetch(self.state(broker).copy(), sent.to, request))
+            case AlterPartitionRequest() as request:
+                self.proposals[broker] = request
+            case _:
+                pass
 
 
 def new_cluster(brokers: int, replicas: tuple[int, ...], min_isr: int, rules: Protocol) -> Moving:
