@@ -6,23 +6,32 @@ order; its sender's numbers increase.  A broker is a number in a recording, and 
 Most events of a recording show what another one has shown, so everything built from its values is kept: calls
 and sets of brokers.
 
+The bounds that the recording's number of elections, crashes, ... requires of the model are counted
+beforehand (`constants`), so no bound of the model is in the way.
+
 Not here: what brokers show of themselves, and the events of one spec alone (`tracing`, `start_tracing`).
 """
 
 from __future__ import annotations
 
 import marshal
-from collections.abc import Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Tracing, Ways, event
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, SeenTogether, Tracing, Ways, event
 from specchk.ir.program import Program
 
 CONTROLLER = -1
 MOST_SETS = 1 << 12  # many times those of recordings: each may be in several orders
+FAULTS = MappingProxyType({
+    "MaxCrashes": ("crash", "power-loss"), "MaxPowerLosses": ("power-loss",), "MaxFences": ("fence",),
+    "MaxShrinks": ("shrink",),
+})  # fmt: skip
+Field = tuple[str, str]  # a name, and an expression of the spec
 
 
 def single(name: str, action: str, broker: str = "at") -> Any:
@@ -33,12 +42,6 @@ def single(name: str, action: str, broker: str = "at") -> Any:
         return tracing.call(action, found[broker])
 
     return method
-
-
-def room_for(value: int, step: int) -> int:
-    """Return a bound, rounded up so that recordings share programs."""
-    # At least one step: a recording without records has the room, and the program, of the others.
-    return max(-(-value // step), 1) * step
 
 
 class KeptWords:
@@ -57,9 +60,13 @@ def kept_words(names: tuple[str, ...]) -> KeptWords:
     return KeptWords()
 
 
-class ClusterTracing(Tracing):
-    """Events of brokers that fetch, lead and answer; `stages` has the order of a message's events."""
+class ClusterTracing(Tracing, ABC):
+    """Events of brokers that fetch, lead and answer; `stages` has the order of a message's events.
 
+    `rooms` are the numbers to multiples of which bounds are rounded up, so that recordings share programs.
+    """
+
+    rooms: ClassVar[Mapping[str, int]]
     stages: ClassVar[Mapping[str, int]] = MappingProxyType({"fetch": 0, "serve": 1, "answer": 2, "apply": 3})
 
     def __init__(self, program: Program, recording: Recording) -> None:
@@ -72,15 +79,48 @@ class ClusterTracing(Tracing):
         self._numbers: dict[int, int] = {}
         self._kept = kept_words(tuple(self.names))
 
-    @staticmethod
-    def header_constants(recording: Recording) -> dict[str, str]:
-        """The constants of both specs that a header determines."""
-        header = recording.header
+    @classmethod
+    def constants(cls, recording: Recording) -> Mapping[str, str]:
+        """The constants that the header determines, and bounds of elections, records and faults."""
+        header, kinds = recording.header, [one["event"] for one in recording.events]
+        shown = [one.get("after", {}) for one in recording.events]
+        # Each change of the partition is an event of the controller; those that do not show it count as one.
+        ruled = [one.get("after", {}) for one in recording.events if one["at"] == CONTROLLER]
+        # A batch may have several records, as with producers of other clients.
+        produced = sum(int(one.get("count", 1)) for one in recording.events if one["event"] == "produce")
+        most = {name: sum(map(kinds.count, faults)) + 1 for name, faults in FAULTS.items()}
+        most["MaxOffset"] = _most(shown, "leo") + produced
+        for name, field in (("MaxEpoch", "epoch"), ("MaxVersion", "version")):
+            most[name] = _most(shown, field) + sum(field not in one for one in ruled) + 1
         return {
             "Broker": str(header["brokers"]),
             "first_leader": f"b{int(header['first_leader']) + 1}",
             "one_record": "true",
+            # At least one step: a recording without records has the room, and the program, of the others.
+            **{name: str(max(-(-most[name] // step), 1) * step) for name, step in cls.rooms.items()},
         }
+
+    def after(self, found: Event) -> SeenTogether:
+        """The recorded state of brokers and the controller."""
+        shown, seen = found.get("after"), list[tuple[Field, Any]]()
+        if shown:
+            seen += self.controller(shown) if found["at"] == CONTROLLER else self.broker(found, shown)
+        elif shown is not None and found["at"] != CONTROLLER:
+            seen.append((("status", f"status[{self.me(found)}]"), "down"))
+        seen += self.message(found)
+        return SeenTogether(tuple([field for field, _ in seen]), [value for _, value in seen])
+
+    @abstractmethod
+    def controller(self, shown: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
+        """The recorded state of the controller."""
+
+    @abstractmethod
+    def broker(self, found: Event, shown: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
+        """The recorded state of a running broker."""
+
+    @abstractmethod
+    def message(self, found: Event) -> Iterator[tuple[Field, Any]]:
+        """The recorded content of a message that the event is about."""
 
     def name(self, number: Any) -> str:
         """Return a broker's name in the spec."""
@@ -167,6 +207,17 @@ class ClusterTracing(Tracing):
         self.stage(found)
         return self.call("apply_response", found["at"])
 
+    elect = single("elect", "elect", "broker")  # as an operator wants
+    unfence = single("unfence", "unfence_broker", "broker")
+    register = single("register", "restart", "broker")  # a new incarnation is admitted
+    checkpoint = single("checkpoint", "checkpoint_hw")
+    crash = single("crash", "crash")
+
     def lost(self, found: Event) -> Call:
         """The silent step in which its sender's last message is lost."""
         return self.call("lose_fetch", found["at"])
+
+
+def _most(shown: Iterable[Mapping[str, Any]], name: str) -> int:
+    """The largest number that events record in a field."""
+    return max([value for one in shown if isinstance(value := one.get(name), int)], default=0)

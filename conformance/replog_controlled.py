@@ -29,7 +29,6 @@ from replog.core.effects import Append, Effect, Fired, Received, Send, SetTimer,
 from replog.core.log.logview import LogView
 from replog.core.messages import FetchReply, ListOffsetsReply, Message, ProduceRequest
 from replog.core.types import Batch, BrokerState, PartitionImage, Role
-from replog.sim.cluster.storage import Storage
 from specchk.conform.contract.binding import Accepted, Answer, Impossible, OutsideSpec, Refused, action
 from specchk.conform.contract.ruled import Copied, CopyingBinding
 from specchk.ir.program import Program
@@ -148,7 +147,7 @@ class ControlledCluster(ABC):
         """Return the core of a running broker, for handling events."""
 
     @abstractmethod
-    def disk(self, broker: int) -> Storage:
+    def disk(self, broker: int) -> Any:
         """Return the disk of a broker, for effects."""
 
     @abstractmethod

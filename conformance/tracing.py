@@ -8,9 +8,7 @@
 
 The effect of a leader's clock on its followers (`late`) is a step of the spec before the event, `pass_time`.
 The silent steps are `lose_fetch`, since the loss of a message is not observed, and `ask_again`, a proposal
-that is repeated because its refusal was lost.  The bounds that the recording's number of
-elections, crashes, ... requires of the model are counted beforehand (`constants`), so no bound of the model
-is in the way.
+that is repeated because its refusal was lost.
 
 The identifying fields of an event are in every line: its writer, message and brokers.  Any other
 field may be missing; then it is unknown, and not compared.  `after` is missing if nothing is shown, and
@@ -24,24 +22,21 @@ by its content, is sent, counted, answered and accepted once each, in this order
 from __future__ import annotations
 
 import marshal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from cluster_tracing import CONTROLLER, ClusterTracing, room_for, single
+from cluster_tracing import FAULTS, ClusterTracing, Field, single
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, SeenTogether, Ways, event
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Ways, event
 from specchk.conform.contract.values import Table
 from specchk.ir.program import Program
 
 TIMED = ("serve", "produce", "settle", "lead", "shrink")
 # What constants are rounded up to.  A program takes as long as a thousand events, and one more epoch slows no
 # event down; most recordings need up to 16.
-ROOM = MappingProxyType(
-    dict.fromkeys(("MaxCrashes", "MaxPowerLosses", "MaxFences", "MaxShrinks", "MaxOffset", "MaxVersion"), 128)
-    | {"MaxEpoch": 24}
-)
+ROOMS = MappingProxyType({**dict.fromkeys((*FAULTS, "MaxOffset", "MaxVersion"), 128), "MaxEpoch": 24})
 # A broker's recorded state, in the spec's words.
 TEXTS = MappingProxyType(
     {
@@ -61,7 +56,6 @@ CONTROLLER_TEXTS = MappingProxyType(
     }
 )  # fmt: skip
 MOST_LOGS = 1 << 14  # many times those of recordings
-Field = tuple[str, str]  # a name, and an expression of the spec
 
 
 class ShownFields:
@@ -113,6 +107,7 @@ class ReplogTracing(ClusterTracing):
 
     spec, model, reads = "../spec/recorded.spec", "waiting_fetches", "replog-recording/1"
     silent: ClassVar[tuple[str, ...]] = ("lose_fetch", "ask_again")
+    rooms = ROOMS
 
     def __init__(self, program: Program, recording: Recording) -> None:
         super().__init__(program, recording)
@@ -121,27 +116,9 @@ class ReplogTracing(ClusterTracing):
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
-        """Return bounds of the recording's elections, records and faults; rounded up, to share programs."""
-        kinds = [one["event"] for one in recording.events]
-        shown = [one.get("after", {}) for one in recording.events]
-        # Each change of the partition is an event of the controller; those that do not show it count as one.
-        ruled = [one.get("after", {}) for one in recording.events if one["at"] == CONTROLLER]
-        unseen = {name: sum(name not in one for one in ruled) for name in ("epoch", "version")}
-        # A batch may have several records, as with producers of other clients.
-        produced = sum(int(one.get("count", 1)) for one in recording.events if one["event"] == "produce")
-        most = {name: _most(shown, name) for name in ("leo", "epoch", "version")}
-        faults = {
-            "MaxCrashes": kinds.count("crash") + kinds.count("power-loss") + 1,
-            "MaxPowerLosses": kinds.count("power-loss") + 1,
-            "MaxFences": kinds.count("fence") + 1,
-            "MaxShrinks": kinds.count("shrink") + 1,
-            "MaxOffset": most["leo"] + produced,
-            "MaxEpoch": most["epoch"] + unseen["epoch"] + 1,
-            "MaxVersion": most["version"] + unseen["version"] + 1,
-        }
+        """The bounds, and the rules that the header determines."""
         rules = {"min_isr": str(recording.header["min_isr"]), "acks": str(recording.header["acks"])}
-        bounds = {name: str(room_for(value, ROOM[name])) for name, value in faults.items()}
-        return cls.header_constants(recording) | rules | bounds
+        return {**super().constants(recording), **rules}
 
     def near(self, found: Event) -> Sequence[Call]:
         """A lost message matters when the next one is sent, a lost refusal at the next verdict."""
@@ -149,34 +126,17 @@ class ReplogTracing(ClusterTracing):
             return (self.lost(found),)
         return (self.call("ask_again", found["leader"]),) if found["event"] == "judge" else ()
 
-    def after(self, found: Event) -> SeenTogether:
-        """The recorded state of brokers and the controller."""
-        shown, kind = found.get("after"), found["event"]
-        fields: list[Field] = []
-        values: list[Any] = []
-        if shown:
-            show = self._controller if found["at"] == CONTROLLER else self._broker
-            show(found, shown, fields, values)
-        elif shown is not None and found["at"] != CONTROLLER:
-            fields.append(self._fields.of_broker[self.me(found)]["status"])
-            values.append("down")
+    def message(self, found: Event) -> Iterator[tuple[Field, Any]]:
+        """The request, or its answer; of a proposal the verdict."""
+        kind = found["event"]
         if kind in ("fetch", "serve"):
-            self._fetch(found, fields, values)
+            of = self._fields.of_broker[self.name(found["follower"]) if kind == "serve" else self.me(found)]
+            if "offset" in found:
+                yield of["offset"], found["offset"]
+            if kind == "serve" and "reply" in found:
+                yield of["reply"], {"waits": False, "records": False, "diverges": True}[found["reply"]]
         elif kind == "judge" and "verdict" in found:
-            fields.append(("verdict", f"get(alter[{self.name(found['leader'])}]).state"))
-            values.append(found["verdict"])
-        return SeenTogether(tuple(fields), values)
-
-    def _fetch(self, found: Event, fields: list[Field], values: list[Any]) -> None:
-        """The request, or its answer."""
-        serves = found["event"] == "serve"
-        of = self._fields.of_broker[self.name(found["follower"]) if serves else self.me(found)]
-        if "offset" in found:
-            fields.append(of["offset"])
-            values.append(found["offset"])
-        if serves and "reply" in found:
-            fields.append(of["reply"])
-            values.append({"waits": False, "records": False, "diverges": True}[found["reply"]])
+            yield ("verdict", f"get(alter[{self.name(found['leader'])}]).state"), found["verdict"]
 
     @event("produce")
     def produce(self, found: Event) -> Ways:
@@ -204,14 +164,9 @@ class ReplogTracing(ClusterTracing):
         return self.step_in_time(found, "apply_alter_reply", found["at"])
 
     judge = single("judge", "alter_partition", "leader")  # granted, or refused because of its members
-    elect = single("elect", "elect", "broker")  # as an operator wants
     fence = single("fence", "fence_broker", "broker")
-    unfence = single("unfence", "unfence_broker", "broker")
-    register = single("register", "restart", "broker")  # a new incarnation is admitted
     brokers = single("brokers", "hear_of_brokers")
-    checkpoint = single("checkpoint", "checkpoint_hw")
     flush = single("flush", "flush")  # the page cache is written
-    crash = single("crash", "crash")
     power_loss = single("power-loss", "power_loss")  # with the unflushed data
 
     @event("lead")
@@ -224,10 +179,8 @@ class ReplogTracing(ClusterTracing):
         """Metadata in which another broker leads, or none."""
         return Call("become_follower", (self.me(found), found.get("epoch", ANY)))
 
-    def _controller(
-        self, found: Event, shown: Mapping[str, Any], fields: list[Field], values: list[Any]
-    ) -> None:
-        del found
+    def controller(self, shown: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
+        """The recorded state of the controller."""
         read: dict[str, Any] = {
             "epoch": lambda epoch: epoch,
             "leader": lambda leader: None if leader is None else self.name(leader),
@@ -237,70 +190,52 @@ class ReplogTracing(ClusterTracing):
         }
         for field, expression in CONTROLLER_TEXTS.items():
             if field in shown:
-                fields.append((f"controller.{field}", expression))
-                values.append(read[field](shown[field]))
+                yield (f"controller.{field}", expression), read[field](shown[field])
 
-    def _broker(self, found: Event, shown: Mapping[str, Any], fields: list[Field], values: list[Any]) -> None:
-        me, role = self.me(found), shown.get("role")
-        of, field, value = self._fields.of_broker[me], fields.append, values.append
+    def broker(self, found: Event, shown: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
+        """The recorded state of a running broker."""
+        role, of = shown.get("role"), self._fields.of_broker[self.me(found)]
         if role is not None:
-            field(of["status"])
-            value("starting" if role == "none" else "running")
-        if "leo" in shown:
-            field(of["leo"])
-            value(shown["leo"])
-        if "hw" in shown:
-            field(of["hw"])
-            value(shown["hw"])
+            yield of["status"], "starting" if role == "none" else "running"
+        for field in ("leo", "hw"):
+            if field in shown:
+                yield of[field], shown[field]
         if "leo" in shown and "epochs" in shown:
-            field(of["epochs"])
-            value(self._log(shown))
+            yield of["epochs"], self._log(shown)
         if "flushed" in shown:
-            field(of["flushed"])
-            value(shown["flushed"])
+            yield of["flushed"], shown["flushed"]
         if shown.get("checkpoint") is not None:
-            field(of["checkpoint"])
-            value(shown["checkpoint"])
+            yield of["checkpoint"], shown["checkpoint"]
         # Of a broker without a role the spec has an epoch that means nothing.
         if role not in (None, "none"):
             if "epoch" in shown:
-                field(of["epoch"])
-                value(shown["epoch"])
-            field(of["role"])
-            value(role == "leader")
-        self._leader(found, me, shown, fields, values)
+                yield of["epoch"], shown["epoch"]
+            yield of["role"], role == "leader"
+        yield from self._leader(found, shown, of)
 
     def _leader(
-        self, found: Event, me: str, shown: Mapping[str, Any], fields: list[Field], values: list[Any]
-    ) -> None:
+        self, found: Event, shown: Mapping[str, Any], of: Mapping[str, Field]
+    ) -> Iterator[tuple[Field, Any]]:
         """The recorded state of a leader."""
-        of, field, value = self._fields.of_broker[me], fields.append, values.append
         if "isr" in shown:
             isr = self.set_of(shown["isr"])
             if found["event"] in TIMED and "late" in found:
-                field(of["late"])
-                value(self.set_of(found["late"]) - isr)
-            field(of["isr"])
-            value(isr)
+                yield of["late"], self.set_of(found["late"]) - isr
+            yield of["isr"], isr
         if "fenced" in shown:
-            field(of["fenced"])
-            value(self.set_of(shown["fenced"]))
+            yield of["fenced"], self.set_of(shown["fenced"])
         if "version" in shown:
-            field(of["version"])
-            value(shown["version"] - 1)
+            yield of["version"], shown["version"] - 1
         if "proposed" in shown:
             proposed = shown["proposed"]
-            field(of["pending"])
-            value(proposed is not None)
+            yield of["pending"], proposed is not None
             if proposed is not None:
-                field(of["proposed"])
-                value(self.set_of(proposed))
-        remote = self._fields.remote[me]
+                yield of["proposed"], self.set_of(proposed)
+        remote = self._fields.remote[self.me(found)]
         for other, leo in shown.get("remote", {}).items():
             number = int(other)
             self.name(number)  # there may be no such broker
-            field(remote[number])
-            value(None if leo < 0 else leo)
+            yield remote[number], None if leo < 0 else leo
 
     def _log(self, shown: Mapping[str, Any]) -> Table:
         """The log in terms of the spec; logs with the same terms must have the same content."""
@@ -311,8 +246,3 @@ class ReplogTracing(ClusterTracing):
                 f"{self._checksums[content]}, and has {shown['crc']}"
             )
         return log
-
-
-def _most(shown: Sequence[Mapping[str, Any]], name: str) -> int:
-    """The largest number that events record in a field."""
-    return max([value for one in shown if isinstance(value := one.get(name), int)], default=0)

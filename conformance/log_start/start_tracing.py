@@ -16,16 +16,16 @@ and ends have the same checksum, and a message is sent, counted, answered and ta
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `cluster_tracing`
 
-from cluster_tracing import CONTROLLER, ClusterTracing, room_for, single
+from cluster_tracing import ClusterTracing, Field, single
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Seen, Ways, event
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Ways, event
 from specchk.ir.program import Program
 
 REPLIES = MappingProxyType({"diverges": "Diverging", "out-of-range": "OutOfRange"})
@@ -38,28 +38,13 @@ class StartTracing(ClusterTracing):
     spec, model, reads = "../../spec/recorded_start.spec", "waiting_fetches", "replog-start-recording/1"
     silent: ClassVar[tuple[str, ...]] = ("lose_fetch",)
     stages = MappingProxyType({**ClusterTracing.stages, "list": 1})
+    rooms = MappingProxyType({
+        "MaxCrashes": 32, "MaxFences": 32, "MaxShrinks": 32, "MaxOffset": 128, "MaxEpoch": 8,
+    })  # fmt: skip
 
     def __init__(self, program: Program, recording: Recording) -> None:
         super().__init__(program, recording)
         self._checksums: dict[tuple[Any, ...], int] = {}
-
-    @classmethod
-    def constants(cls, recording: Recording) -> Mapping[str, str]:
-        """Return bounds of the recording's elections, records and faults; rounded up, to share programs."""
-        kinds = [one["event"] for one in recording.events]
-        shown = [one.get("after", {}) for one in recording.events]
-        unseen = sum(
-            "epoch" not in one.get("after", {}) for one in recording.events if one["at"] == CONTROLLER
-        )
-        bounds = {
-            "MaxCrashes": (kinds.count("crash") + 1, 32),
-            "MaxFences": (kinds.count("fence") + 1, 32),
-            "MaxShrinks": (kinds.count("shrink") + 1, 32),
-            "MaxOffset": (max((one.get("leo", 0) for one in shown), default=0) + kinds.count("produce"), 128),
-            "MaxEpoch": (max((one.get("epoch", 0) for one in shown), default=0) + unseen + 1, 8),
-        }
-        rooms = {name: str(room_for(value, step)) for name, (value, step) in bounds.items()}
-        return cls.header_constants(recording) | rooms
 
     def near(self, found: Event) -> Sequence[Call]:
         """A lost message matters when the next one is sent."""
@@ -96,16 +81,13 @@ class StartTracing(ClusterTracing):
     @event("lead")
     def lead(self, found: Event) -> Ways:
         """Metadata in which this broker leads."""
-        return self._applied(found)
+        here = (self.me(found), found.get("epoch", ANY))
+        return Ways(((Call("apply_metadata", here),), (Call("start", here),)))
 
     @event("follow")
     def follow(self, found: Event) -> Ways:
         """Metadata in which another broker leads."""
-        return self._applied(found)
-
-    def _applied(self, found: Event) -> Ways:
-        here = (self.me(found), found.get("epoch", ANY))
-        return Ways(((Call("apply_metadata", here),), (Call("start", here),)))
+        return self.lead(found)
 
     @event("fence")
     def fence(self, found: Event) -> Ways:
@@ -114,82 +96,73 @@ class StartTracing(ClusterTracing):
         passed = [(Call("pass_time", (name, ANY)), step) for name in self.names]
         return Ways(((step,), *passed))
 
-    elect = single("elect", "elect", "broker")
-    unfence = single("unfence", "unfence_broker", "broker")
-    register = single("register", "restart", "broker")
-    crash = single("crash", "crash")
-    checkpoint = single("checkpoint", "checkpoint_hw")
     time_out = single("time-out", "time_out")
 
-    def after(self, found: Event) -> Iterable[Seen]:
-        """The recorded state of brokers and the controller."""
-        shown = found.get("after")
-        if shown:
-            yield from self._controller(shown) if found["at"] == CONTROLLER else self._broker(found, shown)
-        elif shown is not None and found["at"] != CONTROLLER:
-            yield Seen("status", f"status[{self.me(found)}]", "down")
+    def message(self, found: Event) -> Iterator[tuple[Field, Any]]:
+        """The request, or its answer."""
         if found["event"] == "fetch":
             yield from self._request(found)
         if found["event"] == "serve" and "reply" in found:
             body = f"get(fetch[{self.name(found['follower'])}]).body"
             for reply, kind in REPLIES.items():
-                yield Seen("reply", f"{body} is {kind}", found["reply"] == reply)
+                yield ("reply", f"{body} is {kind}"), found["reply"] == reply
 
-    def _request(self, found: Event) -> Iterable[Seen]:
+    def _request(self, found: Event) -> Iterator[tuple[Field, Any]]:
         body = f"get(fetch[{self.me(found)}]).body"
         if "asks" in found:
             for asks, kind in REQUESTS.items():
-                yield Seen("asks", f"{body} is {kind}", found["asks"] == asks)
-        if "offset" in found:
-            yield Seen("offset", f"offset_of({body})", found["offset"])
-        if "start" in found:
-            yield Seen("start", f"start_of({body})", found["start"])
+                yield ("asks", f"{body} is {kind}"), found["asks"] == asks
+        for name in ("offset", "start"):
+            if name in found:
+                yield (name, f"{name}_of({body})"), found[name]
 
-    def _controller(self, shown: Mapping[str, Any]) -> Iterable[Seen]:
+    def controller(self, shown: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
+        """The recorded state of the controller."""
         if "epoch" in shown:
-            yield Seen("controller.epoch", "current", shown["epoch"])
+            yield ("controller.epoch", "current"), shown["epoch"]
         if shown.get("leader") is not None:
-            yield Seen("controller.leader", "meta[current].leader", self.name(shown["leader"]))
+            yield ("controller.leader", "meta[current].leader"), self.name(shown["leader"])
         if "leader_hw" in shown:
-            yield Seen("leader_hw", "hw[meta[current].leader]", shown["leader_hw"])
+            yield ("leader_hw", "hw[meta[current].leader]"), shown["leader_hw"]
         for name in ("isr", "fenced"):
             if name in shown:
-                yield Seen(f"controller.{name}", f"meta[current].{name}", self.set_of(shown[name]))
+                yield (f"controller.{name}", f"meta[current].{name}"), self.set_of(shown[name])
 
-    def _broker(self, found: Event, shown: Mapping[str, Any]) -> Iterable[Seen]:
+    def broker(self, found: Event, shown: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
+        """The recorded state of a running broker."""
         me, role = self.me(found), shown.get("role")
         if role is not None:
-            yield Seen("status", f"status[{me}]", "starting" if role == "none" else "running")
+            yield ("status", f"status[{me}]"), "starting" if role == "none" else "running"
         if "hw" in shown:
-            yield Seen("hw", f"hw[{me}]", shown["hw"])
+            yield ("hw", f"hw[{me}]"), shown["hw"]
         if all(name in shown for name in ("leo", "start", "epochs")):
-            yield Seen("log", f"log[{me}]", self._log(shown))
+            yield ("log", f"log[{me}]"), self._log(shown)
         if shown.get("checkpoint") is not None:
-            yield Seen("checkpoint", f"checkpoint[{me}]", shown["checkpoint"])
+            yield ("checkpoint", f"checkpoint[{me}]"), shown["checkpoint"]
         # Of a broker without a role the spec has an epoch that means nothing.
         if role in (None, "none"):
             return
         if "epoch" in shown:
-            yield Seen("epoch", f"epoch[{me}]", shown["epoch"])
-        yield Seen("role", f"is_leader({me})", role == "leader")
+            yield ("epoch", f"epoch[{me}]"), shown["epoch"]
+        yield ("role", f"is_leader({me})"), role == "leader"
         if "phase" in shown:
-            yield Seen("phase", f"phase[{me}]", shown["phase"].replace("-", "_"))
+            yield ("phase", f"phase[{me}]"), shown["phase"].replace("-", "_")
         yield from self._leader(me, shown)
 
-    def _leader(self, me: str, shown: Mapping[str, Any]) -> Iterable[Seen]:
+    def _leader(self, me: str, shown: Mapping[str, Any]) -> Iterator[tuple[Field, Any]]:
         """The recorded state of a leader."""
         if "isr" in shown:
-            yield Seen("isr", f"meta[epoch[{me}]].isr", self.set_of(shown["isr"]))
+            yield ("isr", f"meta[epoch[{me}]].isr"), self.set_of(shown["isr"])
         if "fenced" in shown:
-            yield Seen("known fenced", f"meta[epoch[{me}]].fenced", self.set_of(shown["fenced"]))
+            yield ("known fenced", f"meta[epoch[{me}]].fenced"), self.set_of(shown["fenced"])
         for other, leo in shown.get("remote", {}).items():
             start = shown.get("starts", {}).get(other)
             told = None if leo < 0 else {"leo": leo, "start": start}
             if start is not None:
-                yield Seen("remote", f"remote[{me}][{self.name(int(other))}]", told)
+                yield ("remote", f"remote[{me}][{self.name(int(other))}]"), told
         if "deletes" in shown:
             waiting = shown["deletes"]
-            yield Seen("deletes", f"pending[{me}]", waiting[0] if waiting else None)
+            yield ("deletes", f"pending[{me}]"), waiting[0] if waiting else None
 
     def _log(self, shown: Mapping[str, Any]) -> dict[str, Any]:
         """The log in terms of the spec; logs with the same terms must have the same content."""
