@@ -16,11 +16,11 @@ refactoring leaves every digest unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from cluster_walks import walk
+from cluster_walks import Walk
 from file_runs import calls, store
 from formula_runs import epoch_ends, groups, placements, propagations, rules
 from lone_broker import LoneBroker
@@ -28,21 +28,12 @@ from lone_controller import LoneController
 from lone_coordinator import LoneCoordinator
 from lone_quorum import LoneQuorum
 from replog_runs import simulation, stories, story
-from store_shapes import batches, starts
-from store_walks import store_walk
+from store_shapes import BatchesWalk, ShapesWalk
+from store_walks import StoreWalk
 
 from replog.core.protocol import preset_names
 from replog.sim.faults.profiles import profile_names
-from specchk.conform.contract.behaviours import Behaviours, Run, RunWatch
-
-WALKS = 24
-FILE_WALKS = 16
-STORE_WALKS = 40
-ACTIONS = 150
-STORE_ACTIONS = 120
-ALONE = 12
-QUORUMS = 6
-ALONE_ACTIONS = 400
+from specchk.conform.contract.behaviours import Behaviours, Run
 
 
 class ReplogBehaviours(Behaviours):
@@ -52,69 +43,50 @@ class ReplogBehaviours(Behaviours):
 
     def runs(self) -> Mapping[str, Run]:
         """Return all runs."""
-        parts = (_walks, _store_walks, _simulations, _stories, _files, _shapes, _alone, _formulas)
-        return dict([run for part in parts for run in part()])
+        protocols, today = preset_names(), "kafka-4.1"
+        coordinated = (today, today, today, "kafka-4.1-as-is")
+        cluster, log = partial(driven, Walk, 150), partial(driven, StoreWalk, 120)
+        broker, controller = partial(driven, LoneBroker, 400), partial(driven, LoneController, 400)
+        return {
+            **_seeded("walk in memory", 24, cluster, False, today),
+            **_seeded("walk on files", 16, cluster, True, today),
+            **_named("walk of", protocols, cluster, False),
+            **_seeded("store", 40, log, False),
+            **_seeded("damaged store", 40, log, True),
+            **_named("simulation of", profile_names(), simulation),
+            **{f"story {name}": partial(story, name) for name in stories()},
+            **_seeded("files of the system", 3, calls),
+            **_seeded("store on files of the system", 3, store),
+            **_seeded("starts on every shape", 2, partial(driven, ShapesWalk, 30), False),
+            **_seeded("batches in every shape", 2, partial(driven, BatchesWalk, 0), False),
+            **_seeded("broker alone", 12, broker, today),
+            **_seeded("controller alone", 12, controller, today),
+            **_seeded("controllers alone", 6, partial(driven, LoneQuorum, 400), today),
+            **_named("coordinator alone of", coordinated, partial(driven, LoneCoordinator, 400)),
+            **_named("broker alone of", protocols, broker),
+            **_named("controller alone of", protocols, controller),
+            **_seeded("groups", 2, groups),
+            **_seeded("propagation", 2, propagations),
+            **_seeded("epoch ends", 2, epoch_ends),
+            "placement": placements,
+            "presets": rules,
+        }
 
 
-def _walks() -> Iterator[tuple[str, Run]]:
-    for seed in range(WALKS):
-        yield f"walk in memory, seed {seed}", partial(walk, seed, False, "kafka-4.1", ACTIONS)
-    for seed in range(FILE_WALKS):
-        yield f"walk on files, seed {seed}", partial(walk, seed, True, "kafka-4.1", ACTIONS)
-    for seed, name in enumerate(preset_names()):
-        yield f"walk of {name}, seed {seed}", partial(walk, seed, False, name, ACTIONS)
+def driven(kind: Callable[..., Any], actions: int, seed: int, *arguments: Any) -> None:
+    """Execute one run of a walk or of a lone process, of so many actions; the last argument is the watch."""
+    *others, watch = arguments
+    kind(watch, seed, *others).run(actions)
 
 
-def _store_walks() -> Iterator[tuple[str, Run]]:
-    for seed in range(STORE_WALKS):
-        yield f"store, seed {seed}", partial(store_walk, seed, False, STORE_ACTIONS)
-        yield f"damaged store, seed {seed}", partial(store_walk, seed, True, STORE_ACTIONS)
+def _seeded(title: str, seeds: int, run: Callable[..., None], *arguments: object) -> dict[str, Run]:
+    """Return runs of a function of a seed and of other arguments, with seeds from 0 on."""
+    return {f"{title}, seed {seed}": partial(run, seed, *arguments) for seed in range(seeds)}
 
 
-def _simulations() -> Iterator[tuple[str, Run]]:
-    for seed, name in enumerate(profile_names()):
-        yield f"simulation of {name}, seed {seed}", partial(simulation, seed, name, "")
-
-
-def _stories() -> Iterator[tuple[str, Run]]:
-    for name in stories():
-        yield f"story {name}", partial(story, name)
-
-
-def _files() -> Iterator[tuple[str, Run]]:
-    for seed in range(3):
-        yield f"files of the system, seed {seed}", partial(calls, seed)
-        yield f"store on files of the system, seed {seed}", partial(store, seed)
-
-
-def _shapes() -> Iterator[tuple[str, Run]]:
-    for seed in range(2):
-        yield f"starts on every shape, seed {seed}", partial(starts, seed)
-        yield f"batches in every shape, seed {seed}", partial(batches, seed)
-
-
-def _alone() -> Iterator[tuple[str, Run]]:
-    for seed in range(ALONE):
-        yield f"broker alone, seed {seed}", partial(alone, LoneBroker, seed, "kafka-4.1")
-        yield f"controller alone, seed {seed}", partial(alone, LoneController, seed, "kafka-4.1")
-    for seed in range(QUORUMS):
-        yield f"controllers alone, seed {seed}", partial(alone, LoneQuorum, seed, "kafka-4.1")
-    for seed, name in enumerate(("kafka-4.1", "kafka-4.1", "kafka-4.1", "kafka-4.1-as-is")):
-        yield f"coordinator alone of {name}, seed {seed}", partial(alone, LoneCoordinator, seed, name)
-    for seed, name in enumerate(preset_names()):
-        yield f"broker alone of {name}, seed {seed}", partial(alone, LoneBroker, seed, name)
-        yield f"controller alone of {name}, seed {seed}", partial(alone, LoneController, seed, name)
-
-
-def alone(kind: Callable[[RunWatch, int, str], Any], seed: int, protocol: str, watch: RunWatch) -> None:
-    """Execute one run of a process without the others."""
-    kind(watch, seed, protocol).run(ALONE_ACTIONS)
-
-
-def _formulas() -> Iterator[tuple[str, Run]]:
-    for seed in range(2):
-        yield f"groups, seed {seed}", partial(groups, seed)
-        yield f"propagation, seed {seed}", partial(propagations, seed)
-        yield f"epoch ends, seed {seed}", partial(epoch_ends, seed)
-    yield "placement", placements
-    yield "presets", rules
+def _named(title: str, names: Sequence[str], run: Callable[..., None], *arguments: object) -> dict[str, Run]:
+    """Return runs of a function for each of some names, its last argument; the position is the seed."""
+    return {
+        f"{title} {name}, seed {seed}": partial(run, seed, *arguments, name)
+        for seed, name in enumerate(names)
+    }

@@ -40,7 +40,7 @@ from specchk.conform.contract.behaviours import RunWatch
 class Walk:
     """One walk; `on_files` gives the brokers replog's store, with segments of a few batches."""
 
-    def __init__(self, watch: RunWatch, seed: int, on_files: bool, protocol: str = "kafka-4.1") -> None:
+    def __init__(self, watch: RunWatch, seed: int, on_files: bool, protocol: str) -> None:
         self.watch = watch
         self.random = Random(seed)  # noqa: S311  # chance that must be repeatable
         self.network = LyingNetwork(self.random)
@@ -341,8 +341,3 @@ ACTIONS: dict[Callable[[Walk], None], float] = {
     Walk._miss_a_history: 0.25,
 }
 FAULTS = frozenset(list(ACTIONS)[list(ACTIONS).index(Walk._depose) + 1 :])
-
-
-def walk(seed: int, on_files: bool, protocol: str, actions: int, watch: RunWatch) -> None:
-    """Run one walk."""
-    Walk(watch, seed, on_files, protocol).run(actions)

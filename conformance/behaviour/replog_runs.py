@@ -20,11 +20,11 @@ from specchk.conform.contract.behaviours import RunWatch
 STORIES = Path(replog.__file__).parent / "stories"
 
 
-def simulation(seed: int, name: str, protocol: str, watch: RunWatch) -> None:
+def simulation(seed: int, name: str, watch: RunWatch) -> None:
     """Run a profile of the simulator for a few simulated seconds, and end the faults."""
     weather = profile(name)
     weather = replace(weather, duration_ms=weather.duration_ms // 6, batches=weather.batches // 4)
-    run = Simulation(seed, weather, protocol, make_world=partial(ObservedWorld, watch))
+    run = Simulation(seed, weather, make_world=partial(ObservedWorld, watch))
     report = run.run()
     assert isinstance(run.world, ObservedWorld)
     run.world.note_end()

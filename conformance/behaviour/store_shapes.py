@@ -23,7 +23,6 @@ from replog.store.files.config import LogConfig
 from replog.store.files.fs import read_file
 from replog.store.segments.batch import HEADER_BYTES, LENGTH_START
 from replog.store.segments.records import ProducerFields, Record, encode_batch
-from specchk.conform.contract.behaviours import RunWatch
 
 BINARY = (".log", ".index", ".timeindex")
 FOREIGN = (
@@ -92,18 +91,8 @@ def shapes(data: bytes, random: Random) -> Iterator[tuple[str, bytes | None]]:
             yield f"with {digits.decode()} at {place.start()}", here + digits + there
 
 
-def starts(seed: int, watch: RunWatch) -> None:
-    """Start on every shape of every text file of a directory."""
-    ShapesWalk(watch, seed, False).run(30)
-
-
-def batches(seed: int, watch: RunWatch) -> None:
-    """Append batches in every shape as a leader, read them back, and dump what was accepted."""
-    BatchesWalk(watch, seed, False).run(0)
-
-
 class BatchesWalk(StoreWalk):
-    """A walk that appends batches in every shape."""
+    """A walk that appends batches in every shape, reads them back, and dumps what was accepted."""
 
     def run(self, actions: int) -> None:
         """Append the batches, after this many actions."""

@@ -350,8 +350,3 @@ ACTIONS: dict[Callable[[StoreWalk], None], int] = {
     StoreWalk._end: 12,
     StoreWalk._die_inside: 5,
 }
-
-
-def store_walk(seed: int, is_damaging: bool, actions: int, watch: RunWatch) -> None:
-    """Run one walk."""
-    StoreWalk(watch, seed, is_damaging).run(actions)

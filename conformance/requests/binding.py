@@ -128,7 +128,6 @@ class RequestsBinding(CopyingBinding[Server]):
         return Accepted()
 
     def _produce(self, server: Server, acks: str, size: int) -> None:
-        server.out = ()
         # So many bytes that a limit of bytes is a number of records.
         batch = Batch(0, -1, size, body=bytes((size - 1) * BATCH_OVERHEAD_BYTES))
         # An answer to acks=0 answers no request.
@@ -136,7 +135,6 @@ class RequestsBinding(CopyingBinding[Server]):
         server.receive(PRODUCER, ProduceRequest(number, batch, ACKS[acks], 2 * TICK_MS))
 
     def _fetch(self, server: Server, who: str, epoch: int | None, offset: int, *, waits: bool) -> None:
-        server.out = ()
         source = SOURCES[who]
         server.receive(
             source,
@@ -170,7 +168,6 @@ class RequestsBinding(CopyingBinding[Server]):
         """A consumer requests the end of the visible records."""
         if not self.constants["consumers"]:
             return Impossible("no consumers in this model")
-        server.out = ()
         known = NO_EPOCH if epoch is None else epoch
         server.receive(READER, ListOffsetsRequest(server.number(READER), CONSUMER, known, LATEST))
         return Accepted()
@@ -180,7 +177,7 @@ class RequestsBinding(CopyingBinding[Server]):
         """Time passes, and the timers of waiting requests ring."""
         if server.leading is None or not (server.leading.produces or server.leading.fetches):
             return Impossible("nobody waits")
-        server.out, server.now_ms = (), server.now_ms + TICK_MS
+        server.now_ms += TICK_MS
         server.let_ring()
         return Accepted()
 
@@ -190,9 +187,7 @@ class RequestsBinding(CopyingBinding[Server]):
         armed = [alarm for alarm in server.alarms if alarm[1] is PERIODIC[timer]]
         if len(armed) != 1:
             return Refused(f"{len(armed)} of these timers are set")
-        server.out = ()
-        server.alarms.remove(armed[0])
-        server.perform(server.replica.fire(PERIODIC[timer], armed[0][2], server.now_ms))
+        server.ring(armed[0])
         return Accepted()
 
     @action("fence_follower")
@@ -202,7 +197,6 @@ class RequestsBinding(CopyingBinding[Server]):
             return Impossible("no such changes in this model")
         if server.leading is None or _place(server) == "fenced":
             return Impossible("it leads no more, or the follower is fenced already")
-        server.out = ()
         server.apply((BROKER,), BROKER, server.state.leader_epoch, BrokerState.FENCED)
         return Accepted()
 
@@ -211,7 +205,6 @@ class RequestsBinding(CopyingBinding[Server]):
         """Metadata arrives in which the follower is active, and not in the ISR yet."""
         if server.leading is None or _place(server) != "fenced":
             return Impossible("it leads no more, or the follower is not fenced")
-        server.out = ()
         server.apply_brokers(BrokerState.ACTIVE)
         return Accepted()
 
@@ -220,7 +213,6 @@ class RequestsBinding(CopyingBinding[Server]):
         """The controller's answer to the proposal arrives."""
         if server.leading is None or server.leading.pending is None or server.proposal is None:
             return Impossible("nothing is proposed")
-        server.out = ()
         number, state = server.proposal.correlation, server.state
         if granted:
             server.metadata += 1
@@ -236,7 +228,6 @@ class RequestsBinding(CopyingBinding[Server]):
         """Metadata arrives before that answer."""
         if server.leading is None or server.leading.pending is None:
             return Impossible("nothing is proposed")
-        server.out = ()
         isr_then = (BROKER, FOLLOWER) if granted else (BROKER,)
         follower = BrokerState.ACTIVE if granted else BrokerState.FENCED
         server.apply(isr_then, BROKER, server.state.leader_epoch, follower)
@@ -248,7 +239,6 @@ class RequestsBinding(CopyingBinding[Server]):
         epoch = server.state.leader_epoch + 1
         if epoch > self.constants["MaxEpoch"]:
             return Impossible("no more elections in this model")
-        server.out = ()
         isr_then = (BROKER, FOLLOWER) if with_follower else (BROKER,)
         server.apply(isr_then, BROKER, epoch, BrokerState.ACTIVE if with_follower else BrokerState.FENCED)
         return Accepted()
@@ -259,7 +249,6 @@ class RequestsBinding(CopyingBinding[Server]):
         epoch = server.state.leader_epoch + 1
         if epoch > self.constants["MaxEpoch"] or server.leading is None:
             return Impossible("no more elections in this model, or it follows already")
-        server.out = ()
         server.apply((BROKER, FOLLOWER), FOLLOWER, epoch, BrokerState.ACTIVE)
         return Accepted()
 

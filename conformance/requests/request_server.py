@@ -133,9 +133,9 @@ class Server:
         self.perform(self.replica.apply(metadata, 1, self.now_ms))
 
     def perform(self, effects: Iterable[Effect]) -> None:
-        """Record the broker's actions, in order."""
+        """Record the broker's actions, in order: its last step's."""
         seen = [self._meaning(effect) for effect in effects]
-        self.out = (*self.out, *(one for one in seen if one is not None))
+        self.out = tuple(one for one in seen if one is not None)
 
     def _meaning(self, effect: Effect) -> Any:
         match effect:
@@ -179,14 +179,21 @@ class Server:
 
     def let_ring(self) -> None:
         """Fire the due timers, the earliest first, in the order in which they were set."""
+        out: tuple[Any, ...] = ()
         for _ in range(100):
             due = [alarm for alarm in self.alarms if alarm[1] in WAITS and alarm[0] <= self.now_ms]
             if not due:
+                self.out = out
                 return
-            first = min(due, key=lambda alarm: alarm[0])
-            self.alarms.remove(first)
-            self.perform(self.replica.fire(first[1], first[2], self.now_ms))
+            self.ring(min(due, key=lambda alarm: alarm[0]))
+            out += self.out
         raise OutsideSpec("timers ring without end")
+
+    def ring(self, alarm: tuple[int, Timer, int]) -> None:
+        """Fire a timer."""
+        self.alarms.remove(alarm)
+        _, timer, token = alarm
+        self.perform(self.replica.fire(timer, token, self.now_ms))
 
 
 def _known(offset: int) -> int:

@@ -32,23 +32,6 @@ def _half(choices: int) -> int:
     return (choices - 1) // 2
 
 
-def _none(_: list[Naming]) -> list[Naming]:
-    return []
-
-
-def _all(changes: list[Naming]) -> list[Naming]:
-    return changes
-
-
-def _first(changes: list[Naming]) -> list[Naming]:
-    return changes[: len(changes) // 2]
-
-
-def _latest(changes: list[Naming]) -> list[Naming]:
-    """The newer changes without the older ones."""
-    return changes[(len(changes) + 1) // 2 :]
-
-
 @dataclass(frozen=True, slots=True)
 class Loss:
     """The remains of the writes to each file, and of the changes of each directory."""
@@ -58,12 +41,13 @@ class Loss:
 
 
 LOSSES = {
-    "nothing": Loss(_least, _none),
-    "names": Loss(_least, _all),
-    "contents": Loss(_most, _none),
-    "torn": Loss(_half, _first),
-    "late names": Loss(_most, _latest),
-    "all": Loss(_most, _all),
+    "nothing": Loss(_least, lambda changes: []),
+    "names": Loss(_least, lambda changes: changes),
+    "contents": Loss(_most, lambda changes: []),
+    "torn": Loss(_half, lambda changes: changes[: len(changes) // 2]),
+    # The newer changes without the older ones.
+    "late names": Loss(_most, lambda changes: changes[(len(changes) + 1) // 2 :]),
+    "all": Loss(_most, lambda changes: changes),
 }
 """By name.  `all` is the death of the process alone, where a write that it was in is half done."""
 

@@ -244,7 +244,7 @@ class Machine:
         if any(again[name] != target[name] for name in ("start", "log", "epochs")):
             self.wrong = f"a truncation to {cut.offset} that is repeated leads to {again}, not {target}"
 
-    def state(self, known: Known | None = None) -> dict[str, Any]:
+    def state(self, known: Known) -> dict[str, Any]:
         """Return the spec's variables except `disk`; `known` are machines that were compared before."""
         if self.wrong:
             raise OutsideSpec(self.wrong)
@@ -253,8 +253,6 @@ class Machine:
             seen = self._seen(self.fs, self.directory)
             return {"up": True, "marker": False, "foreign": False, **seen, **self._checkpoints()}
         key = self.fs.image(), self.flushed, self.foreign, self.lost, tuple(sorted(self.written.items()))
-        if known is None:
-            return self._state_by_start()
         if key not in known.states:
             known.states[key] = self._state_by_start()
         return known.states[key]
