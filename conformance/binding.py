@@ -10,24 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from replog.core import messages
 from replog.core.broker.isr import is_eligible, maximal_isr
 from replog.core.effects import Send, Timer
 from replog.core.log.logview import LogView
-from replog.core.messages import (
-    CONSUMER,
-    LATEST,
-    AlterPartitionReply,
-    ConfigureReply,
-    ConfigureRequest,
-    ElectReply,
-    ElectRequest,
-    EpochEndReply,
-    EpochEndRequest,
-    FetchReply,
-    FetchRequest,
-    ListOffsetsReply,
-    ListOffsetsRequest,
-)
 from replog.core.types import BATCH_OVERHEAD_BYTES, NO_EPOCH, NO_LEADER, Error, Role
 from replog.sim.recording.record_state import late_followers
 from replog_cluster import Cluster, date_fetch
@@ -94,11 +80,11 @@ class ReplogBinding(MachinesBinding):
         questions = [e for e in cluster.fire(broker, Timer.SEND_FETCH) if isinstance(e, Send)]
         question = questions[0] if questions else None
         cluster.take_fetch(broker)
-        if question is None or not isinstance(question.message, EpochEndRequest):
+        if question is None or not isinstance(question.message, messages.EpochEndRequest):
             return Refused("it does not ask")
         if cluster.state(question.to) is None:
             return DOWN
-        (reply,) = sent(cluster.receive(question.to, broker, question.message), EpochEndReply)
+        (reply,) = sent(cluster.receive(question.to, broker, question.message), messages.EpochEndReply)
         cluster.receive(broker, question.to, reply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
 
@@ -107,8 +93,8 @@ class ReplogBinding(MachinesBinding):
         """A consumer fetches from a leader or a follower, without an epoch; all visible records fit."""
         if cluster.state(self.id(broker)) is None or not self.constants["consumers"]:
             return DOWN
-        request = FetchRequest(1, CONSUMER, NO_EPOCH, start)
-        (reply,) = sent(cluster.receive(self.id(broker), CLIENT, request), FetchReply)
+        request = messages.FetchRequest(1, messages.CONSUMER, NO_EPOCH, start)
+        (reply,) = sent(cluster.receive(self.id(broker), CLIENT, request), messages.FetchReply)
         read = [offset for batch in reply.batches for offset in range(batch.base_offset, batch.next_offset)]
         is_right = reply.error is Error.NONE and start <= end and read == list(range(start, end))
         return taken_or(is_right, f"{reply.error.name}, with the offsets {read}")
@@ -119,8 +105,8 @@ class ReplogBinding(MachinesBinding):
         leader = self.id(broker)
         if cluster.state(leader) is None or not self.constants["consumers"]:
             return DOWN
-        request = ListOffsetsRequest(1, CONSUMER, NO_EPOCH, LATEST)
-        (reply,) = sent(cluster.receive(leader, CLIENT, request), ListOffsetsReply)
+        request = messages.ListOffsetsRequest(1, messages.CONSUMER, NO_EPOCH, messages.LATEST)
+        (reply,) = sent(cluster.receive(leader, CLIENT, request), messages.ListOffsetsReply)
         is_right = reply.error is Error.NONE and reply.offset == latest
         return taken_or(is_right, f"{reply.error.name}, {reply.offset}")
 
@@ -176,7 +162,7 @@ class ReplogBinding(MachinesBinding):
         if slot is None or slot.reply is not None:
             return Impossible("no proposal is on its way")
         reply = cluster.decide(self.id(leader), slot.request)
-        assert isinstance(reply, AlterPartitionReply)
+        assert isinstance(reply, messages.AlterPartitionReply)
         if reply.error not in (Error.NONE, Error.INELIGIBLE_REPLICA):
             return Refused(reply.error.name)
         cluster.put_alter(self.id(leader), replace(slot, reply=reply))
@@ -207,9 +193,9 @@ class ReplogBinding(MachinesBinding):
         ordered = (broker, *(other for other in replicas if other != broker))
         partitions = cluster.controller.state.partitions
         partitions[PARTITION] = replace(cluster.image, replicas=ordered)
-        reply = cluster.decide(OPERATOR, ElectRequest(1, PARTITION, is_unclean))
+        reply = cluster.decide(OPERATOR, messages.ElectRequest(1, PARTITION, is_unclean))
         partitions[PARTITION] = replace(cluster.image, replicas=replicas)
-        assert isinstance(reply, ElectReply)
+        assert isinstance(reply, messages.ElectReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
 
     @action("elect_unclean")
@@ -253,8 +239,8 @@ class ReplogBinding(MachinesBinding):
         least = self.constants["new_min_isr"]
         if cluster.image.min_isr or least == self.constants["min_isr"]:
             return Impossible("no such change in this model, or no more of them")
-        reply = cluster.decide(OPERATOR, ConfigureRequest(1, PARTITION, least))
-        assert isinstance(reply, ConfigureReply)
+        reply = cluster.decide(OPERATOR, messages.ConfigureRequest(1, PARTITION, least))
+        assert isinstance(reply, messages.ConfigureReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
 
     @action("hear_of_min_isr")

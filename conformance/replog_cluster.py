@@ -13,21 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from replog.core import messages
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerConfig, ControllerState
 from replog.core.effects import Send
-from replog.core.messages import (
-    AlterPartitionReply,
-    AlterPartitionRequest,
-    FetchReply,
-    FetchRequest,
-    HeartbeatRequest,
-    ProduceReply,
-    RegisterReply,
-    RegisterRequest,
-)
 from replog.core.protocol import Protocol
 from replog.core.types import CONTROLLER, Error, MetadataImage
 from replog.sim.cluster.storage import MemoryStorage, Storage
@@ -53,17 +44,17 @@ class FetchInFlight:
     """A fetch in flight to the broker `to` or, once there is a reply, back from it."""
 
     to: int
-    request: FetchRequest
-    reply: FetchReply | None = None
+    request: messages.FetchRequest
+    reply: messages.FetchReply | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class AlterInFlight:
     """An ISR proposal in flight, or its reply; `newcomers` are the replicas that it would add."""
 
-    request: AlterPartitionRequest
+    request: messages.AlterPartitionRequest
     newcomers: tuple[int, ...]
-    reply: AlterPartitionReply | None = None
+    reply: messages.AlterPartitionReply | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +174,14 @@ class Cluster(ControlledCluster):
         """Put a message in flight if it has a slot; the caller that serves a fetch handles the reply."""
         state = self.running(broker)
         match sent.message:
-            case FetchRequest() as request:
+            case messages.FetchRequest() as request:
                 self.put_fetch(broker, FetchInFlight(sent.to, request))
-            case AlterPartitionRequest() as request:
+            case messages.AlterPartitionRequest() as request:
                 assert state.leading is not None
                 members = tuple(member for member, _ in request.new_isr)
                 newcomers = tuple(m for m in members if m not in state.leading.isr)
                 self.put_alter(broker, AlterInFlight(request, newcomers))
-            case ProduceReply(error=Error.NONE, base_offset=base) if base >= len(self.acked):
+            case messages.ProduceReply(error=Error.NONE, base_offset=base) if base >= len(self.acked):
                 self.acked = epochs_of(state)[: base + 1]
             case _:
                 pass
@@ -213,7 +204,7 @@ class Cluster(ControlledCluster):
     def heartbeat(self, broker: int) -> None:
         """Send the controller a broker's heartbeat, with the metadata version it has applied."""
         node = self.nodes.seen[broker]
-        self.decide(broker, HeartbeatRequest(broker, node.broker_epochs[-1], node.applied_version))
+        self.decide(broker, messages.HeartbeatRequest(broker, node.broker_epochs[-1], node.applied_version))
 
     def register(self, broker: int) -> Error:
         """Start a process on the contents of the disk, if the controller admits it as a new incarnation."""
@@ -221,9 +212,9 @@ class Cluster(ControlledCluster):
         incarnation = len(node.broker_epochs) + 1
         disk = node.storage.copy()
         recovered = disk.recover()
-        request = RegisterRequest(broker, incarnation, recovered.previous_broker_epoch)
+        request = messages.RegisterRequest(broker, incarnation, recovered.previous_broker_epoch)
         reply = self.decide(broker, request)
-        assert isinstance(reply, RegisterReply)
+        assert isinstance(reply, messages.RegisterReply)
         if reply.error is not Error.NONE:
             return reply.error
         config = Config(min_isr=self.rules.min_isr, follower_read=True)

@@ -11,21 +11,10 @@ from random import Random
 from observed_world import note_effect
 from walk_clients import CLIENT
 
+from replog.core import messages
 from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerConfig, ControllerState
 from replog.core.effects import Effect, Event, Fired, Received, Send, Timer
-from replog.core.messages import (
-    AlterPartitionRequest,
-    ConfigureRequest,
-    ElectRequest,
-    HeartbeatRequest,
-    Message,
-    MetadataRequest,
-    MetadataUpdate,
-    ReassignRequest,
-    RegisterReply,
-    RegisterRequest,
-)
 from replog.core.protocol import preset
 from replog.core.types import MetadataImage
 from replog.sim.cluster.world import OPERATOR
@@ -73,12 +62,12 @@ class LoneController:
             note_effect(self.watch, "controller", effect)
             if not isinstance(effect, Send):
                 continue
-            if isinstance(effect.message, RegisterReply) and effect.message.broker_epoch >= 0:
+            if isinstance(effect.message, messages.RegisterReply) and effect.message.broker_epoch >= 0:
                 self.lives[effect.to].append(effect.message.broker_epoch)
-            elif isinstance(effect.message, MetadataUpdate) and effect.message.images:
+            elif isinstance(effect.message, messages.MetadataUpdate) and effect.message.images:
                 self.known = effect.message.images[-1]
 
-    def _send(self, source: int, message: Message) -> None:
+    def _send(self, source: int, message: messages.Message) -> None:
         self._give(Received(source, message))
 
     def _life(self, broker: int) -> int:
@@ -90,13 +79,13 @@ class LoneController:
         """Let a new or known process register, with any marker of an earlier stop."""
         self.processes[broker] += self.random.random() < 0.8
         self.now_ms += self.random.choice((0, 1, 10_000))
-        self._send(broker, RegisterRequest(broker, self.processes[broker], self._life(broker)))
+        self._send(broker, messages.RegisterRequest(broker, self.processes[broker], self._life(broker)))
 
     def _beat(self, broker: int) -> None:
         version = self.known.version if self.known is not None else -1
         version += self.random.choice((0, 0, 0, 0, 0, -1, 1, -4))
         wish = self.random.random() < 0.1
-        self._send(broker, HeartbeatRequest(broker, self._life(broker), version, wish))
+        self._send(broker, messages.HeartbeatRequest(broker, self._life(broker), version, wish))
 
     def _propose(self, broker: int) -> None:
         """Let a broker, usually the leader, propose any ISR."""
@@ -107,7 +96,7 @@ class LoneController:
         leader = image.leader if image.leader >= 0 and random.random() < 0.9 else broker
         others = [member for member in range(BROKERS) if member != leader and random.random() < 0.5]
         members = [leader, *others] if random.random() < 0.95 else [*others, *others[:1]]
-        request = AlterPartitionRequest(
+        request = messages.AlterPartitionRequest(
             random.randrange(99), NAME if random.random() < 0.97 else "t-9", leader, self._life(leader),
             image.leader_epoch + random.choice((0, 0, 0, 0, 0, 0, 1, -1)),
             image.partition_epoch + random.choice((0, 0, 0, 0, 0, 0, 1, -1)),
@@ -118,10 +107,11 @@ class LoneController:
     def _operate(self, broker: int) -> None:
         random, name = self.random, NAME if self.random.random() < 0.95 else "t-9"
         target = tuple(random.sample(range(BROKERS + 1), random.choice((0, 2, 3, 3))))
-        requests: tuple[Message, ...] = (
-            ElectRequest(1, name), ElectRequest(2, name, True),
-            ConfigureRequest(3, name, random.randrange(4)),
-            ReassignRequest(4, name, target), MetadataRequest(broker, random.randrange(-1, 9)),
+        requests: tuple[messages.Message, ...] = (
+            messages.ElectRequest(1, name), messages.ElectRequest(2, name, True),
+            messages.ConfigureRequest(3, name, random.randrange(4)),
+            messages.ReassignRequest(4, name, target),
+            messages.MetadataRequest(broker, random.randrange(-1, 9)),
         )  # fmt: skip
         self._send(OPERATOR, random.choice(requests))
 
@@ -135,4 +125,4 @@ class LoneController:
         if self.random.random() < 0.5:
             self._give(Fired(Timer.SEND_FETCH))
         else:
-            self._send(CLIENT, RegisterReply(broker, 0, 1))  # type: ignore[arg-type]
+            self._send(CLIENT, messages.RegisterReply(broker, 0, 1))  # type: ignore[arg-type]

@@ -10,21 +10,11 @@ from random import Random
 
 from observed_world import note_effect
 
+from replog.core import messages
 from replog.core.broker.coordinator import GroupReplica
 from replog.core.broker.groups import Commit, Generation
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.effects import Effect, Send, Timer
-from replog.core.messages import (
-    CommitRequest,
-    FetchReply,
-    FetchRequest,
-    GroupLog,
-    GroupRequest,
-    JoinGroupReply,
-    JoinGroupRequest,
-    Message,
-    PositionRequest,
-)
 from replog.core.protocol import preset
 from replog.core.types import (
     Batch,
@@ -48,8 +38,8 @@ class LoneCoordinator:
         self.watch = watch
         self.random = Random(seed)  # noqa: S311  # chance that must be repeatable
         self.replica = GroupReplica(ReplicaState(ME, PARTITION, Config(min_isr=1), preset(protocol)))
-        self.to_itself: list[GroupLog] = []
-        self.joins: dict[int, JoinGroupRequest] = {}
+        self.to_itself: list[messages.GroupLog] = []
+        self.joins: dict[int, messages.JoinGroupRequest] = {}
         self.owners: dict[str, tuple[int, int]] = {}
         """Of each group the member that has joined last, and its generation."""
         self.epoch = self.version = self.correlation = 0
@@ -67,14 +57,14 @@ class LoneCoordinator:
     def _note(self, effects: list[Effect]) -> None:
         for effect in effects:
             note_effect(self.watch, "coordinator", effect)
-            if isinstance(effect, Send) and isinstance(effect.message, GroupLog):
+            if isinstance(effect, Send) and isinstance(effect.message, messages.GroupLog):
                 self.to_itself.append(effect.message)
-            elif isinstance(effect, Send) and isinstance(effect.message, JoinGroupReply):
+            elif isinstance(effect, Send) and isinstance(effect.message, messages.JoinGroupReply):
                 join = self.joins.get(effect.message.correlation)
                 if join is not None and effect.message.error is Error.NONE:
                     self.owners[join.group] = join.member, effect.message.generation
 
-    def _receive(self, source: int, message: Message) -> list[Effect]:
+    def _receive(self, source: int, message: messages.Message) -> list[Effect]:
         self.watch.step(message)
         effects = self.replica.receive(source, message, NOW_MS)
         self._note(effects)
@@ -84,17 +74,17 @@ class LoneCoordinator:
         self.correlation += 1
         self._receive(-self.random.randrange(10, 13), self._any_request())
 
-    def _any_request(self) -> GroupRequest:
+    def _any_request(self) -> messages.GroupRequest:
         random, number = self.random, self.correlation
         group, partition = random.choice("gh"), random.choice(("t-0", "t-1"))
         member, generation = random.randrange(2), random.randrange(1, 6)
         if random.random() < 0.8:
             member, generation = self.owners.get(group, (member, generation))
-        self.joins[number] = JoinGroupRequest(number, group, member)
+        self.joins[number] = messages.JoinGroupRequest(number, group, member)
         requests = (
             self.joins[number],
-            CommitRequest(number, group, partition, random.randrange(-1, 9), member, generation),
-            PositionRequest(number, group, partition, member, generation),
+            messages.CommitRequest(number, group, partition, random.randrange(-1, 9), member, generation),
+            messages.PositionRequest(number, group, partition, member, generation),
         )
         return random.choices(requests, (1, 5, 3))[0]
 
@@ -103,7 +93,7 @@ class LoneCoordinator:
         log = self.replica.state.log
         offset = log.leo if self.random.random() < 0.7 else self.random.randrange(log.leo + 1)
         last = self.epoch if offset else -1
-        self._receive(OTHER, FetchRequest(0, OTHER, self.epoch, offset, last, broker_epoch=2))
+        self._receive(OTHER, messages.FetchRequest(0, OTHER, self.epoch, offset, last, broker_epoch=2))
 
     def _ring(self) -> None:
         timer = self.random.choice(TIMERS)
@@ -123,17 +113,17 @@ class LoneCoordinator:
         effects = self.replica.fire(Timer.SEND_FETCH, 0, NOW_MS)
         self._note(effects)
         for effect in effects:
-            if not isinstance(effect, Send) or not isinstance(effect.message, FetchRequest):
+            if not isinstance(effect, Send) or not isinstance(effect.message, messages.FetchRequest):
                 continue
             request = effect.message
             if log.leo > log.hw and self.random.random() < 0.4:
                 diverging = EpochEnd(log.last_epoch - 1, self.random.randrange(log.hw, log.leo))
-                reply = FetchReply(request.correlation, Error.NONE, log.hw, 0, (), diverging)
+                reply = messages.FetchReply(request.correlation, Error.NONE, log.hw, 0, (), diverging)
             else:
                 record = self.random.choice((Generation("g", 4, 1), Commit("h", "t-0", 3)))
                 batch = Batch(request.fetch_offset, self.epoch, 1, body=record.to_body())
                 high = self.random.randrange(log.hw, batch.next_offset + 1)
-                reply = FetchReply(request.correlation, Error.NONE, high, 0, (batch,))
+                reply = messages.FetchReply(request.correlation, Error.NONE, high, 0, (batch,))
             self._receive(OTHER, reply)
 
     def _elect(self) -> None:

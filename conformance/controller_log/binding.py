@@ -23,19 +23,12 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_controll
 from quorum_cluster import VOTERS, Controllers, new_controllers
 from quorum_state import SpecWords, abstract
 
+from replog.core import messages
 from replog.core.broker import isr as broker_isr
 from replog.core.broker import leader as broker_leader
 from replog.core.broker.contact import Contact
 from replog.core.controller.state import expire_session
 from replog.core.effects import Effect, Fired, Received, Send, Timer
-from replog.core.messages import (
-    AlterPartitionReply,
-    AlterPartitionRequest,
-    FetchRequest,
-    MetadataUpdate,
-    OfTerm,
-    ProduceRequest,
-)
 from replog.core.protocol import Protocol
 from replog.core.quorum import records
 from replog.core.quorum.node import ControllerNode
@@ -229,11 +222,11 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
 
     def _news(
         self, cluster: Controllers, broker: int, number: int
-    ) -> tuple[OfTerm | None, list[MetadataImage]]:
+    ) -> tuple[messages.OfTerm | None, list[MetadataImage]]:
         """Return a controller's answer to a metadata request, and the part new to the broker's replica."""
         version = cluster.brokers.seen[broker].broker.membership.metadata_version
         answer = cluster.request(broker, number, version)
-        if answer is None or not isinstance(answer.message, MetadataUpdate):
+        if answer is None or not isinstance(answer.message, messages.MetadataUpdate):
             return None, []
         known = cluster.state(broker).partition_epoch
         images = [i for i in answer.message.images if i.partitions[PARTITION].partition_epoch > known]
@@ -257,7 +250,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
             log = cluster.state(member).log
             last = log.epochs.entries[-1][0] if log.leo else -1
             epoch = replica.state.leader_epoch
-            cluster.receive(broker, member, FetchRequest(1, member, epoch, log.leo, last))
+            cluster.receive(broker, member, messages.FetchRequest(1, member, epoch, log.leo, last))
         out: list[Effect] = []
         assert replica.state.leading is not None
         broker_isr.propose(replica.state, replica.state.leading, tuple(members), out)
@@ -269,7 +262,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         if leading is None or leading.pending is None or not cluster.meet(broker, number):
             return None
         sends = cluster.fire(broker, Timer.ALTER_RETRY, leading.pending.correlation)
-        (request,) = (send for send in sends if isinstance(_inner(send), AlterPartitionRequest))
+        (request,) = (send for send in sends if isinstance(_inner(send), messages.AlterPartitionRequest))
         assert request.to == VOTERS[number]
         return cluster.handle(number, Received(broker, request.message))
 
@@ -323,7 +316,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
             return Refused("nothing is proposed, or not to this controller")
         for send in sends:
             reply = _inner(send)
-            if isinstance(reply, AlterPartitionReply) and reply.error is Error.INELIGIBLE_REPLICA:
+            if isinstance(reply, messages.AlterPartitionReply) and reply.error is Error.INELIGIBLE_REPLICA:
                 cluster.receive(broker, VOTERS[number], send.message)
         leading = cluster.state(broker).leading
         is_over = leading is not None and leading.pending is None
@@ -337,7 +330,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         broker = self.id(b)
         if cluster.acked or any(map(cluster.has, range(len(self.brokers)))):
             return Impossible("there is one record in this spec")
-        request = ProduceRequest(1, Batch(0, -1, 1), -1, 1_000)
+        request = messages.ProduceRequest(1, Batch(0, -1, 1), -1, 1_000)
         cluster.receive(broker, CLIENT, request)
         return Accepted() if cluster.has(broker) else Refused("nothing was appended")
 
@@ -377,7 +370,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
 
 
 def _inner(send: Send) -> object:
-    return send.message.message if isinstance(send.message, OfTerm) else send.message
+    return send.message.message if isinstance(send.message, messages.OfTerm) else send.message
 
 
 def _shown(metadata: MetadataImage) -> tuple[int, int, int, set[int]]:

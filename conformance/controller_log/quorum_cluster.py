@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
 
+from replog.core import messages
 from replog.core.broker.broker import Broker
 from replog.core.broker.contact import Contact
 from replog.core.broker.membership import Membership
@@ -19,16 +20,6 @@ from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.controller.state import ControllerConfig, ControllerState, Registration
 from replog.core.effects import Effect, Event, Fired, Received, Send, StoreRecords, StoreVote, Timer
-from replog.core.messages import (
-    AlterPartitionReply,
-    FetchReply,
-    FetchRequest,
-    Message,
-    MetadataRequest,
-    MetadataUpdate,
-    OfTerm,
-    RegisterReply,
-)
 from replog.core.protocol import Protocol
 from replog.core.quorum.node import ControllerNode
 from replog.core.quorum.records import record_of
@@ -73,7 +64,7 @@ class Controllers:
     first: int
     disks: dict[int, tuple[int, int, tuple[object, ...]]] = field(default_factory=dict)
     """Of each controller what it has written: its term, its vote, its log."""
-    answers: dict[tuple[int, int], OfTerm] = field(default_factory=dict)
+    answers: dict[tuple[int, int], messages.OfTerm] = field(default_factory=dict)
     """The last grant that a controller has sent to a broker."""
     isr: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The ISR that each broker knows; replog's followers do not keep it."""
@@ -105,9 +96,9 @@ class Controllers:
                 disk = ControllerDisk(term, vote, list(log))  # type: ignore[arg-type]
                 disk.perform(effect)
                 self.disks[number] = disk.term, disk.vote, tuple(disk.log)
-            elif isinstance(effect, Send) and isinstance(effect.message, OfTerm):
+            elif isinstance(effect, Send) and isinstance(effect.message, messages.OfTerm):
                 reply = effect.message.message
-                if isinstance(reply, AlterPartitionReply) and reply.error is Error.NONE:
+                if isinstance(reply, messages.AlterPartitionReply) and reply.error is Error.NONE:
                     self.answers[number, effect.to] = effect.message
         return [effect for effect in effects if isinstance(effect, Send)]
 
@@ -158,7 +149,7 @@ class Controllers:
         """Return the state of a broker's replica, for reading."""
         return self.brokers.seen[broker].state
 
-    def receive(self, broker: int, source: int, message: Message) -> list[Send]:
+    def receive(self, broker: int, source: int, message: messages.Message) -> list[Send]:
         """Let a broker handle a message; return the messages it sends."""
         effects = self.brokers[broker].broker.handle(Received(source, message), NOW_MS)
         return [effect for effect in effects if isinstance(effect, Send)]
@@ -168,13 +159,13 @@ class Controllers:
         effects = self.brokers[broker].broker.handle(Fired(timer, token), NOW_MS)
         return [effect for effect in effects if isinstance(effect, Send)]
 
-    def request(self, broker: int, number: int, after_version: int) -> OfTerm | None:
+    def request(self, broker: int, number: int, after_version: int) -> messages.OfTerm | None:
         """Let a broker request metadata from a controller; return the answer."""
         known = self.brokers.seen[broker].contact.newest
-        request = OfTerm(known, MetadataRequest(broker, after_version))
+        request = messages.OfTerm(known, messages.MetadataRequest(broker, after_version))
         sends = self.handle(number, Received(broker, request))
-        answers = [send.message for send in sends if isinstance(send.message, OfTerm)]
-        updates = [answer for answer in answers if isinstance(answer.message, MetadataUpdate)]
+        answers = [send.message for send in sends if isinstance(send.message, messages.OfTerm)]
+        updates = [answer for answer in answers if isinstance(answer.message, messages.MetadataUpdate)]
         return updates[0] if updates else None
 
     def meet(self, broker: int, number: int) -> bool:
@@ -189,8 +180,8 @@ class Controllers:
         """Deliver metadata from a controller; return whether the broker's partition has changed."""
         before = self.state(broker).partition_epoch
         fenced = {b: BrokerImage(k.broker_epoch, BrokerState.FENCED) for b, k in image.brokers.items()}
-        update = MetadataUpdate((replace(image, brokers=fenced),))
-        self.receive(broker, VOTERS[number], OfTerm(term, update))
+        update = messages.MetadataUpdate((replace(image, brokers=fenced),))
+        self.receive(broker, VOTERS[number], messages.OfTerm(term, update))
         if self.state(broker).partition_epoch == before:
             return False
         self.isr[broker] = image.partitions[PARTITION].isr
@@ -207,11 +198,11 @@ class Controllers:
             return False
         lost = following.in_flight
         sends = self.fire(follower, Timer.SEND_FETCH if lost < 0 else Timer.FETCH_TIMEOUT, max(lost, 0))
-        requests = [send for send in sends if isinstance(send.message, FetchRequest)]
+        requests = [send for send in sends if isinstance(send.message, messages.FetchRequest)]
         for request in requests:
             answers = self.receive(leader, follower, request.message)
             for answer in answers:
-                if isinstance(answer.message, FetchReply) and answer.to == follower:
+                if isinstance(answer.message, messages.FetchReply) and answer.to == follower:
                     self.receive(follower, leader, answer.message)
         return bool(requests)
 
@@ -240,6 +231,8 @@ def new_controllers(rules: Protocol, brokers: int) -> Controllers:
     cluster = Controllers(Shared(nodes), Shared(processes), 0)
     cluster.disks = dict.fromkeys(range(3), (1, 0, (first,)))
     for broker in replicas:
-        cluster.receive(broker, VOTERS[0], OfTerm(1, RegisterReply(1, Error.NONE, broker + 1)))
+        cluster.receive(
+            broker, VOTERS[0], messages.OfTerm(1, messages.RegisterReply(1, Error.NONE, broker + 1))
+        )
         cluster.apply(broker, 0, 1, image)
     return cluster

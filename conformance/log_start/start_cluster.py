@@ -11,16 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from replog.core import messages
 from replog.core.effects import Effect, Send
-from replog.core.messages import (
-    AlterPartitionReply,
-    AlterPartitionRequest,
-    DeleteRecordsReply,
-    FetchReply,
-    FetchRequest,
-    ListOffsetsReply,
-    ListOffsetsRequest,
-)
 from replog.core.protocol import Protocol
 from replog.core.types import CONTROLLER, BrokerImage, Error, MetadataImage
 from replog.sim.disks.stored import StoreStorage
@@ -34,8 +26,8 @@ class StartFetch:
 
     epoch: int
     to: int
-    request: FetchRequest | ListOffsetsRequest
-    reply: FetchReply | ListOffsetsReply | None = None
+    request: messages.FetchRequest | messages.ListOffsetsRequest
+    reply: messages.FetchReply | messages.ListOffsetsReply | None = None
 
 
 @dataclass(slots=True)
@@ -91,18 +83,18 @@ class Trimming(PartitionCluster):
     def perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
         """Perform effects, and have proposals answered at once."""
         PartitionCluster.perform(self, broker, effects)
-        for proposal in sent(effects, AlterPartitionRequest):
+        for proposal in sent(effects, messages.AlterPartitionRequest):
             reply = self.decide(broker, proposal)
-            assert isinstance(reply, AlterPartitionReply)
+            assert isinstance(reply, messages.AlterPartitionReply)
             self.perform(broker, self.brokers[broker].receive(CONTROLLER, reply, NOW_MS))
         return effects
 
     def put(self, broker: int, sent: Send) -> None:
         """Put a request in flight, or note the answer to a client."""
         match sent.message:
-            case FetchRequest() | ListOffsetsRequest() as request:
+            case messages.FetchRequest() | messages.ListOffsetsRequest() as request:
                 self.put_fetch(broker, StartFetch(self.state(broker).leader_epoch, sent.to, request))
-            case DeleteRecordsReply(error=error):
+            case messages.DeleteRecordsReply(error=error):
                 offset = self.requested.pop(broker)
                 self.deleted = max(self.deleted, offset if error is Error.NONE else 0)
             case _:

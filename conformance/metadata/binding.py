@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from replog.core import messages
 from replog.core.broker.broker import Broker
 from replog.core.broker.membership import Membership
 from replog.core.broker.replica import Replica
@@ -18,16 +19,6 @@ from replog.core.broker.state import ReplicaState
 from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerConfig, ControllerState
 from replog.core.effects import Effect, Fired, Received, Send, SetTimer, ShutDown, Timer
-from replog.core.messages import (
-    ConfigureRequest,
-    HeartbeatReply,
-    HeartbeatRequest,
-    Message,
-    MetadataRequest,
-    MetadataUpdate,
-    RegisterReply,
-    RegisterRequest,
-)
 from replog.core.types import CONTROLLER, Error, MetadataImage
 from specchk.conform.contract.binding import (
     Accepted,
@@ -88,7 +79,7 @@ class Cluster:
         """Return the newest version, as numbered in the spec."""
         return self.controller.state.version - FIRST
 
-    def decide(self, source: int, message: Message) -> list[Any]:
+    def decide(self, source: int, message: messages.Message) -> list[Any]:
         """Let the controller handle a message; return its answers to the sender."""
         effects = self.controller.handle(Received(source, message), NOW_MS)
         if self.controller.state.version > self.images[-1].version:
@@ -101,7 +92,7 @@ class Cluster:
         self.broker, self.timers = Broker(member, Noting(ReplicaState(BROKER, PARTITION))), 0
         self.perform(self.broker.start())
 
-    def receive(self, message: Message) -> None:
+    def receive(self, message: messages.Message) -> None:
         """Let the process handle a message of the controller."""
         self.perform(self.broker.handle(Received(CONTROLLER, message), NOW_MS))
 
@@ -125,13 +116,15 @@ class Cluster:
                     pass
         self.out = tuple(seen)
 
-    def _sent(self, message: Message) -> Any:
+    def _sent(self, message: messages.Message) -> Any:
         match message:
-            case RegisterRequest(incarnation=life):
+            case messages.RegisterRequest(incarnation=life):
                 return ("Register", {"life": life})
-            case HeartbeatRequest(broker_epoch=epoch, metadata_version=version, wants_shutdown=leaves):
+            case messages.HeartbeatRequest(
+                broker_epoch=epoch, metadata_version=version, wants_shutdown=leaves
+            ):
                 return ("Beat", {"epoch": epoch - FIRST, "applied": _version(version), "leaves": leaves})
-            case MetadataRequest(after_version=version):
+            case messages.MetadataRequest(after_version=version):
                 return ("Request", {"after": _version(version)})
             case _:
                 raise OutsideSpec(f"the process sends {message}")
@@ -183,7 +176,7 @@ class MetadataBinding(CopyingBinding[Cluster]):
         if life in cluster.epochs or cluster.version == self.constants["MaxVersion"]:
             return Impossible("it is registered, or no more versions in this model")
         cluster.out = ()
-        (reply,) = cluster.decide(BROKER, RegisterRequest(BROKER, life))[:1]
+        (reply,) = cluster.decide(BROKER, messages.RegisterRequest(BROKER, life))[:1]
         cluster.epochs[life] = reply.broker_epoch
         return Accepted()
 
@@ -193,7 +186,7 @@ class MetadataBinding(CopyingBinding[Cluster]):
         if not self.constants["changes"] or cluster.version == self.constants["MaxVersion"]:
             return Impossible("no more versions in this model")
         cluster.out = ()
-        cluster.decide(OPERATOR, ConfigureRequest(1, PARTITION, cluster.version + 2))
+        cluster.decide(OPERATOR, messages.ConfigureRequest(1, PARTITION, cluster.version + 2))
         return Accepted()
 
     @action("answer")
@@ -202,7 +195,7 @@ class MetadataBinding(CopyingBinding[Cluster]):
         if cluster.broker.membership.incarnation not in cluster.epochs:
             return Impossible("it is no member")
         known = -1 if after is None else after + FIRST
-        (update,) = cluster.decide(BROKER, MetadataRequest(BROKER, known))
+        (update,) = cluster.decide(BROKER, messages.MetadataRequest(BROKER, known))
         versions = [image.version - FIRST for image in update.images]
         if versions and versions != list(range(versions[0], versions[-1] + 1)):
             raise OutsideSpec(f"the controller sends these versions: {versions}")
@@ -233,7 +226,7 @@ class MetadataBinding(CopyingBinding[Cluster]):
         if life not in cluster.epochs:
             return Impossible("this process has not registered")
         error = Error.NONE if accepted else Error.DUPLICATE_BROKER_REGISTRATION
-        cluster.receive(RegisterReply(life, error, cluster.epochs[life] if accepted else -1))
+        cluster.receive(messages.RegisterReply(life, error, cluster.epochs[life] if accepted else -1))
         return Accepted()
 
     @action("answered")
@@ -244,7 +237,7 @@ class MetadataBinding(CopyingBinding[Cluster]):
         if life not in cluster.epochs or (not is_known and (may_leave or not is_fenced)):
             return Impossible("this process has not registered, or there is no such answer")
         error = Error.NONE if is_known else Error.STALE_BROKER_EPOCH
-        cluster.receive(HeartbeatReply(cluster.epochs[life], error, is_fenced, may_leave))
+        cluster.receive(messages.HeartbeatReply(cluster.epochs[life], error, is_fenced, may_leave))
         return Accepted()
 
     @action("receive")
@@ -252,7 +245,7 @@ class MetadataBinding(CopyingBinding[Cluster]):
         """Metadata arrives."""
         if first > last or last > cluster.version:
             return Impossible("there are no such versions")
-        cluster.receive(MetadataUpdate(tuple(cluster.images[first : last + 1])))
+        cluster.receive(messages.MetadataUpdate(tuple(cluster.images[first : last + 1])))
         return Accepted()
 
     @action("leave")

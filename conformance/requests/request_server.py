@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from replog.core import messages
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Leading, ReplicaState
 from replog.core.effects import (
@@ -18,13 +19,6 @@ from replog.core.effects import (
     StoreEpochs,
     StoreHighWatermark,
     Timer,
-)
-from replog.core.messages import (
-    AlterPartitionRequest,
-    FetchReply,
-    ListOffsetsReply,
-    Message,
-    ProduceReply,
 )
 from replog.core.types import (
     NO_EPOCH,
@@ -68,7 +62,7 @@ class Server:
     open: set[tuple[int, int]] = field(default_factory=set)
     requests: int = 0
     metadata: int = 0
-    proposal: AlterPartitionRequest | None = None
+    proposal: messages.AlterPartitionRequest | None = None
     out: tuple[Any, ...] = ()
     _has_own_replica: bool = True
 
@@ -110,7 +104,7 @@ class Server:
         self.requests += 1
         return self.requests
 
-    def receive(self, source: int, message: Message) -> None:
+    def receive(self, source: int, message: messages.Message) -> None:
         """Handle a message, and perform the effects."""
         self.perform(self.replica.receive(source, message, self.now_ms))
 
@@ -159,7 +153,7 @@ class Server:
                 raise OutsideSpec(f"the broker does {effect}")
 
     def _sent(self, to: int, message: Any) -> Any:
-        if isinstance(message, AlterPartitionRequest):
+        if isinstance(message, messages.AlterPartitionRequest):
             self.proposal = message
             return ("Propose", {})
         if (to, message.correlation) not in self.open:
@@ -167,11 +161,11 @@ class Server:
         self.open.discard((to, message.correlation))
         error = ERRORS.get(message.error, message.error.name)
         match message:
-            case ProduceReply(base_offset=base):
+            case messages.ProduceReply(base_offset=base):
                 return ("Produced", {"error": error, "base": _known(base)})
-            case ListOffsetsReply(offset=offset):
+            case messages.ListOffsetsReply(offset=offset):
                 return ("Listed", {"error": error, "offset": _known(offset)})
-            case FetchReply(high_watermark=hw, batches=batches):
+            case messages.FetchReply(high_watermark=hw, batches=batches):
                 records = sum(batch.count for batch in batches)
                 return ("Fetched", {"who": WHO[to], "error": error, "hw": _known(hw), "records": records})
             case _:
