@@ -20,13 +20,7 @@ from replog_cluster import Cluster, date_fetch
 from replog_controlled import CLIENT, LONG_AGO_MS, NOW_MS, OPERATOR, PARTITION, sent, taken_or
 from replog_machines import DOWN, MachinesBinding, candidates
 from replog_rules import CONTROLS, EXHAUSTIVE, GATE, SMOKE
-from specchk.conform.contract.binding import (
-    Accepted,
-    Answer,
-    Impossible,
-    Refused,
-    action,
-)
+from specchk.conform.contract.binding import Accepted, Answer, Impossible, Refused, action, never
 
 AT_ONCE, WAITING = "at once", "after waiting"
 
@@ -64,11 +58,7 @@ class ReplogBinding(MachinesBinding):
         records = 1 if self.constants["one_record"] else sum(epoch == epochs[0] for epoch in epochs)
         return max(records, 1) * BATCH_OVERHEAD_BYTES
 
-    @action("apply_diverging_hw")
-    def apply_diverging_hw(self, cluster: Cluster, follower: str) -> Answer:
-        """Never by today's rules: a follower truncates in the step in which it receives the answer."""
-        del cluster, follower
-        return Impossible("truncation and its HW are one step")
+    apply_diverging_hw = never("apply_diverging_hw", "truncation and its HW are one step")
 
     @action("truncate_to_leader")
     def truncate_to_leader(self, cluster: Cluster, follower: str) -> Answer:
@@ -198,11 +188,8 @@ class ReplogBinding(MachinesBinding):
         assert isinstance(reply, messages.ElectReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
 
-    @action("elect_unclean")
-    def elect_unclean(self, cluster: Cluster, broker: str) -> Answer:
-        """Never: by today's defaults only an operator requests it, and this operator does not."""
-        del cluster, broker
-        return Impossible("nobody asks for an unclean election")
+    # By today's defaults only an operator requests it, and this operator does not.
+    elect_unclean = never("elect_unclean", "nobody asks for an unclean election")
 
     @action("fence_broker")
     def fence_broker(self, cluster: Cluster, broker: str) -> Answer:
@@ -243,11 +230,7 @@ class ReplogBinding(MachinesBinding):
         assert isinstance(reply, messages.ConfigureReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
 
-    @action("hear_of_min_isr")
-    def hear_of_min_isr(self, cluster: Cluster, leader: str) -> Answer:
-        """Never: the change is a part of the partition's metadata."""
-        del cluster, leader
-        return Impossible("it comes with the partition's metadata")
+    hear_of_min_isr = never("hear_of_min_isr", "it comes with the partition's metadata")
 
     @action("become_leader")
     def become_leader(self, cluster: Cluster, broker: str, epoch: int) -> Answer:

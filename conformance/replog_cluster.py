@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self, TypeVar
 
 from replog.core import messages
 from replog.core.broker.replica import Replica
@@ -127,10 +128,10 @@ class Cluster(ControlledCluster):
     acked: tuple[int, ...] = ()
     """The leader epoch of each record up to the last one that a producer was told to be safe."""
 
-    def copy(self) -> Cluster:
+    def copy(self) -> Self:
         """Return a snapshot."""
         self.has_own_controller = False  # from now on neither cluster owns it
-        return Cluster(
+        return type(self)(
             self._controller, self.rules, self.nodes.copy(), self.metadata, self.alters, self.spent,
             self.acked, fetches=self.fetches, committed=self.committed, has_own_controller=False,
         )  # fmt: skip
@@ -235,6 +236,9 @@ class Cluster(ControlledCluster):
             self.take_fetch(broker)
 
 
+C = TypeVar("C", bound=Cluster)
+
+
 def date_fetch(replica: Replica, follower: int, when_ms: int) -> None:
     """Set the time at which a follower last fetched, and was caught up."""
     assert replica.state.leading is not None
@@ -242,12 +246,12 @@ def date_fetch(replica: Replica, follower: int, when_ms: int) -> None:
     remote.last_caught_up_ms = remote.last_fetch_ms = when_ms
 
 
-def new_cluster(rules: Rules) -> Cluster:
+def new_cluster(rules: Rules, kind: type[C] = Cluster) -> C:
     """Return a cluster with an empty partition, led by `first_leader` in epoch 0, known to all brokers."""
     brokers = [rules.first_leader, *(b for b in range(rules.brokers) if b != rules.first_leader)]
     controller = Controller(ControllerState(ControllerConfig(rules.min_isr), rules.protocol))
     controller.create_partition(PARTITION, tuple(range(rules.brokers)))
-    cluster = Cluster(controller, rules, Nodes(Node(rules.disk(), None) for _ in brokers))
+    cluster = kind(controller, rules, Nodes(Node(rules.disk(), None) for _ in brokers))
     for broker in brokers:
         error = cluster.register(broker)
         assert error is Error.NONE

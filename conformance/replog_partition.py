@@ -35,7 +35,7 @@ from replog_controlled import (
     Shared,
     taken_or,
 )
-from specchk.conform.contract.binding import Answer, reopen, unchanged
+from specchk.conform.contract.binding import Answer, Impossible, action, reopen, unchanged
 
 
 class Disk:
@@ -172,7 +172,7 @@ C = TypeVar("C", bound=Any)
 
 
 class PartitionBinding(ControlledBinding[C]):
-    """The snapshots of such clusters, and the election that both specs share."""
+    """The snapshots of such clusters, and what both specs share of elections and sessions."""
 
     hint = "replog has no switch for this rule; choose a model with today's"
 
@@ -203,3 +203,12 @@ class PartitionBinding(ControlledBinding[C]):
         reply = cluster.decide(OPERATOR, ElectRequest(1, PARTITION))
         assert isinstance(reply, ElectReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)
+
+    @action("unfence_broker")
+    def unfence_broker(self, cluster: C, broker: str) -> Answer:
+        """A heartbeat shows that the broker is live."""
+        number = self.id(broker)
+        if not cluster.is_fenced(number):
+            return Impossible("it is not fenced")
+        cluster.heartbeat(number)
+        return taken_or(not cluster.is_fenced(number), "it stays fenced")

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 # Of the package, since this file has the name of that one; then of that one's neighbours.
 sys.path += [str(Path(__file__).resolve().parents[level]) for level in (2, 1)]
@@ -51,10 +51,11 @@ class GroupCluster(Cluster):
 
     completed: frozenset[tuple[int, int]] = frozenset()
 
-    def copy(self) -> GroupCluster:
+    def copy(self) -> Self:
         """Return a snapshot."""
         twin = Cluster.copy(self)
-        return GroupCluster(**_parts(twin), completed=self.completed)
+        twin.completed = self.completed
+        return twin
 
     def put(self, broker: int, sent: Send) -> None:
         """A new coordinator reads its log at once."""
@@ -105,8 +106,7 @@ class CoordinatorBinding(ReplogBinding):
 
     def start(self) -> GroupCluster:
         """Return a new cluster, whose first leader has loaded an empty log."""
-        made = new_cluster(self.cluster_rules())
-        cluster = GroupCluster(**_parts(made))
+        cluster = new_cluster(self.cluster_rules(), GroupCluster)
         leader = self.id(self.constants["first_leader"])
         cluster.receive(leader, leader, GroupLog(0, ()))
         return cluster
@@ -184,10 +184,6 @@ class CoordinatorBinding(ReplogBinding):
             return all(waits) and cluster.completed is kept.completed and is_as_kept(cluster)
 
         return is_as
-
-
-def _parts(cluster: Cluster) -> dict[str, Any]:
-    return {field.name: getattr(cluster, field.name) for field in fields(Cluster)}
 
 
 def _commit(waiting: tuple[Waiting, ...]) -> dict[str, int] | None:

@@ -24,20 +24,13 @@ from replog.core.messages import (
     DeleteRecordsReply,
     DeleteRecordsRequest,
     FetchRequest,
+    ListOffsetsRequest,
 )
 from replog.core.protocol import Protocol
 from replog.core.types import Error
-from replog_controlled import CLIENT, sent
+from replog_controlled import CLIENT, sent, taken_or
 from replog_partition import PartitionBinding
-from specchk.conform.contract.binding import (
-    Accepted,
-    Answer,
-    At,
-    Impossible,
-    Refused,
-    action,
-    project,
-)
+from specchk.conform.contract.binding import Accepted, Answer, At, Impossible, Refused, action, never, project
 from specchk.conform.contract.known_bad import BadCode, BadSpec
 
 # Rules of the spec that replog follows always; of the others it has switches.
@@ -127,40 +120,29 @@ class LogStartBinding(PartitionBinding[Trimming]):
         replica.state.config = config
         return Accepted() if is_deleted else Refused("it keeps some of these records")
 
-    def _request(self, cluster: Trimming, leader: str, follower: str) -> StartFetch | Impossible:
-        slot: StartFetch | None = self.request_of(cluster, follower, leader)
-        if slot is None:
-            return Impossible("no request is on its way to this broker")
-        return slot if cluster.leads(slot.to) else Impossible("in the spec a deposed leader serves no fetch")
-
     @action("serve_fetch")
     def serve_fetch(self, cluster: Trimming, leader: str, follower: str) -> Answer:
         """The fetch arrives; without records to send, the leader answers when the wait is over."""
-        slot = self._request(cluster, leader, follower)
-        if isinstance(slot, Impossible) or not isinstance(slot.request, FetchRequest):
-            return slot if isinstance(slot, Impossible) else Impossible("it is no fetch")
-        return self._answered(cluster, follower, slot)
+        return self._serve(cluster, leader, follower, FetchRequest)
 
     @action("list_offsets")
     def list_offsets(self, cluster: Trimming, leader: str, follower: str) -> Answer:
         """The request for an end of the leader's log arrives."""
-        slot = self._request(cluster, leader, follower)
-        if isinstance(slot, Impossible) or isinstance(slot.request, FetchRequest):
-            return slot if isinstance(slot, Impossible) else Impossible("it is a fetch")
-        return self._answered(cluster, follower, slot)
+        return self._serve(cluster, leader, follower, ListOffsetsRequest)
 
-    def _answered(self, cluster: Trimming, follower: str, slot: StartFetch) -> Answer:
+    def _serve(self, cluster: Trimming, leader: str, follower: str, kind: type[Any]) -> Answer:
+        slot: StartFetch | None = self.request_of(cluster, follower, leader)
+        if slot is None or not isinstance(slot.request, kind):
+            return Impossible("no such request is on its way to this broker")
+        if not cluster.leads(slot.to):
+            return Impossible("in the spec a deposed leader serves no fetch")
         reply = self.served(cluster, slot.to, self.id(follower), slot.request)
         if reply.error not in (Error.NONE, Error.OFFSET_OUT_OF_RANGE):
             return Refused(reply.error.name)
         cluster.put_fetch(self.id(follower), replace(slot, reply=reply))
         return Accepted()
 
-    @action("move_log")
-    def move_log(self, cluster: Trimming, broker: str) -> Answer:
-        """Never: replog moves no logs."""
-        del cluster, broker
-        return Impossible("a log stays in its directory")
+    move_log = never("move_log", "a log stays in its directory")
 
     @action("shrink_isr")
     def shrink_isr(self, cluster: Trimming, follower: str) -> Answer:
@@ -194,19 +176,8 @@ class LogStartBinding(PartitionBinding[Trimming]):
             if not able or image.leader_epoch == self.constants["MaxEpoch"]:
                 return Impossible("in the spec somebody leads")
         cluster.expire_session(number)
-        cluster.update_leader()
         cluster.fences += 1
-        return Accepted() if cluster.is_fenced(number) else Refused("it is not fenced")
-
-    @action("unfence_broker")
-    def unfence_broker(self, cluster: Trimming, broker: str) -> Answer:
-        """A heartbeat shows that the broker is live."""
-        number = self.id(broker)
-        if not cluster.is_fenced(number):
-            return Impossible("it is not fenced")
-        cluster.heartbeat(number)
-        cluster.update_leader()
-        return Refused("it stays fenced") if cluster.is_fenced(number) else Accepted()
+        return taken_or(cluster.is_fenced(number), "it is not fenced")
 
     @action("apply_metadata")
     def apply_metadata(self, cluster: Trimming, broker: str, epoch: int) -> Answer:

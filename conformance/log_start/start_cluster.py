@@ -62,7 +62,17 @@ class Trimming(PartitionCluster):
         image = MetadataImage(self.registry.version, {PARTITION: self.image}, known)
         self.metadata[self.image.leader_epoch] = image
 
-    def update_leader(self) -> None:
+    def expire_session(self, broker: int) -> None:
+        """Expire a broker's session now; the leader is notified."""
+        PartitionCluster.expire_session(self, broker)
+        self._update_leader()
+
+    def heartbeat(self, broker: int) -> None:
+        """Send a broker's heartbeat; the leader is notified of its effects."""
+        PartitionCluster.heartbeat(self, broker)
+        self._update_leader()
+
+    def _update_leader(self) -> None:
         """Make the leader of the latest epoch apply the new metadata of that epoch."""
         if self.leads(self.image.leader):
             self.apply(self.image.leader, self.image.leader_epoch)

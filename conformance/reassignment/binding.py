@@ -32,17 +32,9 @@ from replog.core.messages import (
 )
 from replog.core.protocol import Protocol
 from replog.core.types import CONTROLLER, NO_LEADER, Error
-from replog_controlled import OPERATOR, PARTITION
+from replog_controlled import OPERATOR, PARTITION, taken_or
 from replog_partition import PartitionBinding
-from specchk.conform.contract.binding import (
-    Accepted,
-    Answer,
-    At,
-    Impossible,
-    Refused,
-    action,
-    project,
-)
+from specchk.conform.contract.binding import Accepted, Answer, At, Impossible, Refused, action, never, project
 from specchk.conform.contract.known_bad import BadCode, BadSpec
 
 # Of two brokers or three each may be the one that an operator has put first.
@@ -185,16 +177,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
         self._order(cluster, way)
         cluster.expire_session(number)
         cluster.spent = replace(cluster.spent, fences=cluster.spent.fences + 1)
-        return Accepted() if cluster.is_fenced(number) else Refused("it is not fenced")
-
-    @action("unfence_broker")
-    def unfence_broker(self, cluster: Moving, broker: str) -> Answer:
-        """A heartbeat shows that the broker is live."""
-        number = self.id(broker)
-        if not cluster.is_fenced(number):
-            return Impossible("it is not fenced")
-        cluster.heartbeat(number)
-        return Refused("it stays fenced") if cluster.is_fenced(number) else Accepted()
+        return taken_or(cluster.is_fenced(number), "it is not fenced")
 
     @action("elect")
     def elect(self, cluster: Moving, broker: str) -> Answer:
@@ -247,11 +230,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
         cluster.spent = replace(cluster.spent, shrinks=cluster.spent.shrinks + 1)
         return Accepted()
 
-    @action("expand_isr")
-    def expand_isr(self, cluster: Moving, leader: str, follower: str) -> Answer:
-        """Never without a fetch (B25)."""
-        del cluster, leader, follower
-        return Impossible("a follower joins the ISR by a fetch of this epoch")
+    expand_isr = never("expand_isr", "a follower joins the ISR by a fetch of this epoch")  # B25
 
     @project
     def state(self, cluster: Moving) -> dict[str, Any]:

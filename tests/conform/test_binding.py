@@ -8,7 +8,16 @@ import pytest
 from bank import SPEC, Bank, BankBinding, bank
 
 from specchk.compile.instantiate import instantiate
-from specchk.conform.contract.binding import Accepted, Answer, Binding, BindingError, action, project
+from specchk.conform.contract.binding import (
+    Accepted,
+    Answer,
+    Binding,
+    BindingError,
+    Impossible,
+    action,
+    never,
+    project,
+)
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.suites import run_product
 from specchk.lang.frontend import check
@@ -88,6 +97,19 @@ def test_a_binding_that_observes_nothing_is_a_mistake():
         unobserved = MappingProxyType(dict.fromkeys(("balance", "coin", "days"), "private"))
 
     assert "no variable is observed" in told(Wrong)
+
+
+def test_an_action_that_is_never_taken_is_impossible_for_the_reason_given():
+    """Its handler is bound like any other; where the spec allows the action, that is a divergence."""
+
+    class Sleepless(BankBinding):
+        sleep = never("sleep", "nobody sleeps")
+
+    binding = Sleepless(bank().program)
+    assert binding.sleep(Bank()) == Impossible("nobody sleeps")
+    divergence = run_product(Replayer(binding)).divergence
+    assert divergence is not None
+    assert (divergence.kind, divergence.reason) == ("refused", "nobody sleeps")
 
 
 def test_an_answer_of_another_kind_is_a_mistake():

@@ -8,11 +8,12 @@ from specchk.conform.contract.binding import (
     Impossible,
     Refused,
     action,
+    never,
     project,
 )
 from specchk.conform.contract.known_bad import BadCode, BadFile, BadSpec, BadStart
 
 __all__ = [
     "Accepted", "Answer", "At", "BadCode", "BadFile", "BadSpec", "BadStart", "Binding", "Impossible",
-    "Refused", "action", "project",
+    "Refused", "action", "never", "project",
 ]  # fmt: skip

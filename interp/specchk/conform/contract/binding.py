@@ -122,6 +122,16 @@ def action(name: str, ways: tuple[str, ...] = ()) -> Callable[[F], F]:
     return _marker((name, ways))
 
 
+def never(name: str, reason: str) -> Callable[..., Answer]:
+    """Return the method for the spec's action `name` of an implementation that never takes it."""
+
+    @action(name)
+    def method(*_: object) -> Answer:
+        return Impossible(reason)
+
+    return method
+
+
 def project(function: F) -> F:
     """Mark the method that returns the plain state of a system."""
     return _marker("project")(function)
