@@ -26,7 +26,7 @@ from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, SeenTog
 from specchk.ir.program import Program
 
 CONTROLLER = -1
-MOST_SETS = 1 << 12  # many times those of recordings: each may be in several orders
+MOST_KEPT = 1 << 12  # many times those of recordings: each may be in several orders
 FAULTS = MappingProxyType({
     "MaxCrashes": ("crash", "power-loss"), "MaxPowerLosses": ("power-loss",), "MaxFences": ("fence",),
     "MaxShrinks": ("shrink",),
@@ -44,20 +44,23 @@ def single(name: str, action: str, broker: str = "at") -> Any:
     return method
 
 
-class KeptWords:
-    """The calls, ways and sets of brokers created so far."""
+@lru_cache(MOST_KEPT)
+def call_of(action: str, *arguments: Any) -> Call:
+    """Return a step."""
+    return Call(action, arguments)
 
-    def __init__(self) -> None:
-        self.calls: dict[tuple[str, ...], Call] = {}
-        self.timed: dict[tuple[Any, ...], Ways] = {}
-        self.sets: dict[bytes, frozenset[str]] = {}
+
+@lru_cache(MOST_KEPT)
+def with_or_without(passed: Call, *calls: Call) -> Ways:
+    """Return the ways of steps before which time may have passed."""
+    return Ways((calls, (passed, *calls)))
 
 
 @lru_cache(maxsize=16)
-def kept_words(names: tuple[str, ...]) -> KeptWords:
-    """The words for brokers with these names: all recordings of clusters of one size share the same few."""
+def kept_sets(names: tuple[str, ...]) -> dict[bytes, frozenset[str]]:
+    """The sets of brokers with these names, by the bytes of their numbers."""
     del names
-    return KeptWords()
+    return {}
 
 
 class ClusterTracing(Tracing, ABC):
@@ -77,7 +80,7 @@ class ClusterTracing(Tracing, ABC):
         self.taken = frozenset(e["message"] for e in recording.events if e["event"] == "apply")
         self._last: dict[str, str] = {}  # of each message, its last event
         self._numbers: dict[int, int] = {}
-        self._kept = kept_words(tuple(self.names))
+        self._sets = kept_sets(self.names)
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
@@ -136,35 +139,21 @@ class ClusterTracing(Tracing, ABC):
         """Return the names of some brokers."""
         # By their bytes, which differ where a number is a truth or a fraction.
         key = marshal.dumps(numbers, 2)
-        known = self._kept.sets.get(key)
+        known = self._sets.get(key)
         if known is None:
-            if len(self._kept.sets) == MOST_SETS:
-                self._kept.sets.clear()
-            known = self._kept.sets[key] = frozenset(map(self.name, numbers))
+            if len(self._sets) == MOST_KEPT:
+                self._sets.clear()
+            known = self._sets[key] = frozenset(map(self.name, numbers))
         return known
 
     def call(self, action: str, *brokers: Any) -> Call:
         """Return a step of some brokers."""
-        key = (action, *map(self.name, brokers))
-        known = self._kept.calls.get(key)
-        if known is None:
-            known = self._kept.calls[key] = Call(action, key[1:])
-        return known
+        return call_of(action, *map(self.name, brokers))
 
     def in_time(self, found: Event, *calls: Call) -> Ways:
         """Steps of a leader, with or without the passage of time for its followers."""
         late = self.set_of(found["late"]) if "late" in found else ANY
-        passed = Call("pass_time", (self.me(found), late))
-        return Ways((calls, (passed, *calls)))
-
-    def step_in_time(self, found: Event, action: str, *brokers: Any) -> Ways:
-        """Like `in_time`, for one step of some brokers."""
-        call = self.call(action, *brokers)
-        key = (action, call.args, self.set_of(found["late"]) if "late" in found else None)
-        known = self._kept.timed.get(key)
-        if known is None:
-            known = self._kept.timed[key] = self.in_time(found, call)
-        return known
+        return with_or_without(call_of("pass_time", self.me(found), late), *calls)
 
     def stage(self, found: Event) -> None:
         """Check that a message passes through its stages in order, once."""
@@ -192,7 +181,7 @@ class ClusterTracing(Tracing, ABC):
     def serve(self, found: Event) -> Ways:
         """The leader accepts the request, or refuses it as out of range."""
         self.stage(found)
-        return self.step_in_time(found, "serve_fetch", found["at"], found["follower"])
+        return self.in_time(found, self.call("serve_fetch", found["at"], found["follower"]))
 
     @event("answer")
     def answer(self, found: Event) -> Ways:

@@ -118,7 +118,7 @@ class PastRulesBinding(ReplogBinding):
     """replog's cores under the rules of the model."""
 
     smoke, gate, exhaustive, controls = SMOKE, GATE, (), CONTROLS
-    rules: ClassVar[MappingProxyType[str, Any]] = SETTLED
+    rules = SETTLED
     follows: ClassVar[Protocol | None] = None
     """The rules that a control's wrong spec is compared with; of any other spec they are the model's."""
 

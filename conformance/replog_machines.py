@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from replog.core.effects import Timer
 from replog.core.log.epochs import EpochCache
@@ -26,7 +25,7 @@ from specchk.ir.program import Program
 class MachinesBinding(ControlledBinding[Cluster]):
     """Clusters of replog, and the actions of their machines."""
 
-    rules: ClassVar[MappingProxyType[str, Any]] = TODAY
+    rules = TODAY
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)

@@ -141,10 +141,7 @@ class ReplogTracing(ClusterTracing):
     @event("produce")
     def produce(self, found: Event) -> Ways:
         """Records are appended: one if the event has no count, since producers send single records."""
-        count = int(found.get("count", 1))
-        if count == 1:
-            return self.step_in_time(found, "produce", found["at"])
-        return self.in_time(found, *(self.call("produce", found["at"]),) * count)
+        return self.in_time(found, *(self.call("produce", found["at"]),) * int(found.get("count", 1)))
 
     @event("shrink")
     def shrink(self, found: Event) -> Ways:
@@ -161,7 +158,7 @@ class ReplogTracing(ClusterTracing):
     @event("settle")
     def settle(self, found: Event) -> Ways:
         """The controller's decision arrives."""
-        return self.step_in_time(found, "apply_alter_reply", found["at"])
+        return self.in_time(found, self.call("apply_alter_reply", found["at"]))
 
     judge = single("judge", "alter_partition", "leader")  # granted, or refused because of its members
     fence = single("fence", "fence_broker", "broker")

@@ -10,8 +10,10 @@ of the cluster (`cluster_walks`, and replog's own simulator and stories).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from itertools import count
 from zlib import crc32
 
 from observed_files import ObservedDisk, note_files
@@ -186,18 +188,15 @@ class ObservedClients(ClientObserver):
         self._watch.note("consumer", "record", offset=offset, epoch=cell[0], body=cell[1])
 
 
-class Disks:
-    """Creates the disks of a cluster, one for each broker in the order of their ids."""
+def disks(watch: RunWatch, is_real: bool, config: LogConfig) -> Callable[[], Storage]:
+    """Return a function that creates the next disk of a cluster, in the order of the brokers' ids."""
+    names = map(who, count())
 
-    def __init__(self, watch: RunWatch, is_real: bool, config: LogConfig) -> None:
-        self._watch, self._is_real, self._config, self._next = watch, is_real, config, 0
+    def make() -> Storage:
+        at = next(names)
+        return ObservedStorage(watch, at, ObservedDisk(watch, at, config) if is_real else MemoryStorage())
 
-    def __call__(self) -> Storage:
-        """Create the next broker's disk."""
-        at, self._next = who(self._next), self._next + 1
-        is_real = self._is_real
-        inner = ObservedDisk(self._watch, at, self._config) if is_real else MemoryStorage()
-        return ObservedStorage(self._watch, at, inner)
+    return make
 
 
 class ObservedWorld(World):
@@ -212,8 +211,8 @@ class ObservedWorld(World):
         config: LogConfig = CONFIG,
     ) -> None:
         self.watch = watch
-        disks = Disks(watch, options.make_storage is StoreStorage, config)
-        super().__init__(replace(options, make_storage=disks), network, observer)
+        make_storage = disks(watch, options.make_storage is StoreStorage, config)
+        super().__init__(replace(options, make_storage=make_storage), network, observer)
 
     def send(self, source: int, to: int, message: Message) -> None:
         """Hand a message to the network."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_controlled`
 
@@ -124,7 +124,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         At("three_terms", BOUNDS, "walks"),
     )
     controls = CONTROLS
-    rules: ClassVar[MappingProxyType[str, Any]] = SETTLED
+    rules = SETTLED
     hint = "replog turns this rule back alone in stories and simulations; choose a model with today's"
 
     def __init__(self, program: Program) -> None:

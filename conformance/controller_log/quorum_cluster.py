@@ -26,7 +26,7 @@ from replog.core.quorum.records import record_of
 from replog.core.quorum_messages import MetadataFetch, MetadataFetchReply
 from replog.core.types import BrokerImage, BrokerState, Error, MetadataImage, PartitionImage
 from replog.sim.cluster.quorum import ControllerDisk, addresses
-from replog_controlled import NOW_MS, PARTITION, Shared
+from replog_controlled import NOW_MS, PARTITION, Shared, sent
 
 VOTERS = addresses(3)
 LATE_MS = NOW_MS + 1_000_000
@@ -163,10 +163,8 @@ class Controllers:
         """Let a broker request metadata from a controller; return the answer."""
         known = self.brokers.seen[broker].contact.newest
         request = messages.OfTerm(known, messages.MetadataRequest(broker, after_version))
-        sends = self.handle(number, Received(broker, request))
-        answers = [send.message for send in sends if isinstance(send.message, messages.OfTerm)]
-        updates = [answer for answer in answers if isinstance(answer.message, messages.MetadataUpdate)]
-        return updates[0] if updates else None
+        answers = sent(self.handle(number, Received(broker, request)), messages.OfTerm)
+        return next((a for a in answers if isinstance(a.message, messages.MetadataUpdate)), None)
 
     def meet(self, broker: int, number: int) -> bool:
         """Announce a controller to a broker without new metadata; return whether the broker follows it."""
@@ -191,20 +189,17 @@ class Controllers:
         """Return whether a broker has the record."""
         return self.state(broker).log.leo > 0
 
-    def fetch(self, follower: int, leader: int) -> bool:
-        """Let a follower fetch from its known leader; return whether it received an answer."""
+    def fetch(self, follower: int, leader: int) -> None:
+        """Let a follower fetch from this leader, if it is the one that it knows."""
         following = self.state(follower).following
         if following is None or self.state(follower).leader_id != leader:
-            return False
+            return
         lost = following.in_flight
         sends = self.fire(follower, Timer.SEND_FETCH if lost < 0 else Timer.FETCH_TIMEOUT, max(lost, 0))
-        requests = [send for send in sends if isinstance(send.message, messages.FetchRequest)]
-        for request in requests:
-            answers = self.receive(leader, follower, request.message)
-            for answer in answers:
+        for request in sent(sends, messages.FetchRequest):
+            for answer in self.receive(leader, follower, request):
                 if isinstance(answer.message, messages.FetchReply) and answer.to == follower:
                     self.receive(follower, leader, answer.message)
-        return bool(requests)
 
 
 def new_controllers(rules: Protocol, brokers: int) -> Controllers:

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from delivery_parties import (
+    BROKER,
     NOW_MS,
     PRODUCER,
     READER,
@@ -24,10 +25,8 @@ from delivery_parties import (
     Parties,
     apply_minimum,
     leader_of,
-    least,
     messages_of,
     produced,
-    the_broker,
 )
 
 from replog.core.broker.groups import Commit, Generation, Groups, from_body
@@ -93,7 +92,7 @@ class DeliveryBinding(CopyingBinding[Parties]):
         BadCode("a former owner commits", Groups.owner_error, "if generation != group.generation:",
                 "if False:", "former_owner"),
     )  # fmt: skip
-    rules: ClassVar[MappingProxyType[str, Any]] = TODAY
+    rules = TODAY
 
     def also_other(self) -> Iterator[str]:
         """Fewer requests in flight than the five of KIP-98, or than the number of messages."""
@@ -103,7 +102,8 @@ class DeliveryBinding(CopyingBinding[Parties]):
     def start(self) -> Parties:
         """Nothing was sent, or one message by this producer."""
         known = Acknowledged()
-        producer = Producer(PRODUCER, -1, True, 0, the_broker, least, known)
+        # It sends to the one broker, and waits for the least time, not for a random one.
+        producer = Producer(PRODUCER, -1, True, 0, lambda: BROKER, lambda _: 0, known)
         parties = Parties(leader_of(MESSAGES), leader_of(COMMITS), known, producer)
         self._join(parties)
         if self.constants["one_stored"]:

@@ -14,7 +14,7 @@ from replog.core.broker.state import ReplicaState
 from replog.core.effects import Effect, Send
 from replog.core.messages import ProduceReply, ProduceRequest
 from replog.core.types import BrokerImage, BrokerState, MetadataImage, PartitionImage
-from replog.sim.cluster.clients import Producer
+from replog.sim.cluster.clients import ClientObserver, Producer
 
 BROKER, ABSENT, PRODUCER, READER = 0, 1, -1, 7
 NOW_MS = 1_000_000
@@ -22,7 +22,7 @@ IMAGE = PartitionImage((BROKER, ABSENT), BROKER, 0, 0, (BROKER,))
 
 
 @dataclass(slots=True)
-class Acknowledged:
+class Acknowledged(ClientObserver):
     """The messages that were acknowledged to the producer."""
 
     numbers: set[int] = field(default_factory=set)
@@ -30,19 +30,6 @@ class Acknowledged:
     def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
         """Record the number at the end of the body."""
         self.numbers.add(int(body.rpartition(b"-")[2]))
-
-    def consumed(self, offset: int, cell: tuple[int, bytes]) -> None:
-        """Do nothing: a producer does not consume."""
-
-
-def the_broker() -> int:
-    """Return the broker to which the producer sends."""
-    return BROKER
-
-
-def least(_: int) -> int:
-    """Return the least time, not a random one."""
-    return 0
 
 
 @dataclass(slots=True)

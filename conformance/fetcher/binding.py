@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from replog.core.broker import follower
 from replog.core.broker.replica import Replica
@@ -116,9 +116,14 @@ class Copier:
         return "idle" if self.following is None else PHASES[self.following.phase]
 
     @property
+    def in_flight(self) -> int:
+        """Return the number of the request in flight, -1 if there is none."""
+        return -1 if self.following is None else self.following.in_flight
+
+    @property
     def asked(self) -> bool:
         """Return whether a request is in flight."""
-        return self.following is not None and self.following.in_flight != -1
+        return self.in_flight != -1
 
     def apply(self, leader: int, epoch: int) -> None:
         """Make the broker apply metadata with this leader."""
@@ -136,9 +141,16 @@ class Copier:
         self.perform(self.replica.receive(self.replica.state.leader_id, message, NOW_MS))
 
     def perform(self, effects: Iterable[Effect]) -> None:
-        """Perform the follower's effects, in order."""
+        """Perform the follower's effects, in order, and record the epoch in which the fetcher has stopped.
+
+        The fetcher itself does not record that.
+        """
         meanings = [self._performed(effect) for effect in effects]
         self.out = tuple(one for one in meanings if one is not None)
+        if self.following is None or not self.following.has_failed:
+            self.failed_in = None
+        elif self.failed_in is None:
+            self.failed_in = self.replica.state.leader_epoch
 
     def _performed(self, effect: Effect) -> Any:
         disk = self.disk
@@ -198,9 +210,7 @@ class FetcherBinding(CopyingBinding[Copier]):
         BadCode("nothing follows a late answer", follower.on_fetch_reply, "if following.in_flight == -1:",
                 "if False:", "two_leaders"),
     )  # fmt: skip
-    rules: ClassVar[MappingProxyType[str, Any]] = MappingProxyType({
-        "own_fetcher": True, "retries": True, "notes_first": True, "hw_descends": True,
-    })  # fmt: skip
+    rules = MappingProxyType({"own_fetcher": True, "retries": True, "notes_first": True, "hw_descends": True})
 
     def start(self) -> Copier:
         """A follower of the first leader, with an empty log."""
@@ -225,9 +235,9 @@ class FetcherBinding(CopyingBinding[Copier]):
             # Numbers begin at 1, so this is none of the request in flight.
             copier.fire(Timer.FETCH_TIMEOUT, 0)
             return Accepted()
-        if copier.following is None or not copier.asked:
+        if not copier.asked:
             return Impossible("no request is in flight")
-        copier.fire(Timer.FETCH_TIMEOUT, copier.following.in_flight)
+        copier.fire(Timer.FETCH_TIMEOUT, copier.in_flight)
         return Accepted()
 
     @action("take_nothing")
@@ -258,7 +268,7 @@ class FetcherBinding(CopyingBinding[Copier]):
             return Impossible("no leader has such a log")
         copier.shown = hw
         batches = tuple(Batch(log.leo + number, epoch, 1) for number, epoch in enumerate(epochs))
-        self._answer(copier, FetchReply(self._number(copier), Error.NONE, hw, 0, batches))
+        copier.receive(FetchReply(copier.in_flight, Error.NONE, hw, 0, batches))
         return Accepted()
 
     @action("take_gap")
@@ -269,7 +279,7 @@ class FetcherBinding(CopyingBinding[Copier]):
         if copier.wakes == 2:
             return Impossible("no more timers in this model")
         batch = Batch(copier.replica.state.log.leo + 1, 0, 1)
-        self._answer(copier, FetchReply(self._number(copier), Error.NONE, 0, 0, (batch,)))
+        copier.receive(FetchReply(copier.in_flight, Error.NONE, 0, 0, (batch,)))
         return Accepted()
 
     @action("take_stale")
@@ -278,7 +288,7 @@ class FetcherBinding(CopyingBinding[Copier]):
         if not copier.asked and (copier.phase == "idle" or copier.wakes == 2):
             return Impossible("no fetcher, or no more timers in this model")
         batch = Batch(copier.replica.state.log.leo, copier.replica.state.leader_epoch, 1)
-        self._answer(copier, FetchReply(0, Error.NONE, self.constants["MaxLeo"], 0, (batch,)))
+        copier.receive(FetchReply(0, Error.NONE, self.constants["MaxLeo"], 0, (batch,)))
         return Accepted()
 
     @action("take_error")
@@ -289,11 +299,11 @@ class FetcherBinding(CopyingBinding[Copier]):
             return NOTHING
         if copier.wakes == 2 and error != "old_epoch":
             return Impossible("no more timers in this model")
-        number = self._number(copier)
+        number = copier.in_flight
         refusal = (
             FetchReply(number, ERRORS[error]) if is_fetch else ListOffsetsReply(number, ERRORS[error], -1)
         )
-        self._answer(copier, refusal)
+        copier.receive(refusal)
         return Accepted()
 
     @action("diverges")
@@ -304,9 +314,9 @@ class FetcherBinding(CopyingBinding[Copier]):
         if epoch not in dict(copier.replica.state.log.epochs.entries) or copier.wakes == 2:
             return Impossible("no such epoch, or no more timers in this model")
         reply = FetchReply(
-            self._number(copier), Error.NONE, self.constants["MaxLeo"], 0, (), EpochEnd(epoch, end)
+            copier.in_flight, Error.NONE, self.constants["MaxLeo"], 0, (), EpochEnd(epoch, end)
         )
-        self._answer(copier, reply)
+        copier.receive(reply)
         return Accepted()
 
     @action("listed")
@@ -316,7 +326,7 @@ class FetcherBinding(CopyingBinding[Copier]):
             return NOTHING
         if copier.wakes == 2:
             return Impossible("no more timers in this model")
-        self._answer(copier, ListOffsetsReply(self._number(copier), Error.NONE, offset))
+        copier.receive(ListOffsetsReply(copier.in_flight, Error.NONE, offset))
         return Accepted()
 
     @action("change_isr")
@@ -332,23 +342,7 @@ class FetcherBinding(CopyingBinding[Copier]):
         if epoch > self.constants["MaxEpoch"] or (leader is not None and copier.wakes == 2):
             return Impossible("no more elections, or timers, in this model")
         copier.apply(NO_LEADER if leader is None else LEADERS[leader], epoch)
-        self._note_failure(copier)
         return Accepted()
-
-    def _number(self, copier: Copier) -> int:
-        assert copier.following is not None
-        return copier.following.in_flight
-
-    def _answer(self, copier: Copier, message: Message) -> None:
-        copier.receive(message)
-        self._note_failure(copier)
-
-    def _note_failure(self, copier: Copier) -> None:
-        """Record the epoch in which the fetcher has stopped, which the fetcher does not record itself."""
-        if copier.following is None or not copier.following.has_failed:
-            copier.failed_in = None
-        elif copier.failed_in is None:
-            copier.failed_in = copier.replica.state.leader_epoch
 
     @project
     def state(self, copier: Copier) -> dict[str, Any]:
@@ -356,7 +350,7 @@ class FetcherBinding(CopyingBinding[Copier]):
         state, log, disk = copier.replica.state, copier.replica.state.log, copier.disk
         if (disk.start, disk.records, list(disk.epochs)) != (log.log_start, log.batches, log.epochs.entries):
             raise OutsideSpec("the disk has another log, or other epochs, than memory")
-        if copier.asked and self._number(copier) not in copier.timeouts:
+        if copier.asked and copier.in_flight not in copier.timeouts:
             raise OutsideSpec("a request has no timer")
         return {
             "epoch": state.leader_epoch,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from replog.core.broker import isr
 from replog.core.broker.propagation import TICK_MS, Propagator
@@ -151,7 +151,7 @@ class IsrTimingBinding(CopyingBinding[Pair]):
         BadCode("churn is never reported", Propagator.tick, "is_quiet or is_late", "is_quiet",
                 "propagation_minute"),
     )  # fmt: skip
-    rules: ClassVar[MappingProxyType[str, Any]] = TODAY
+    rules = TODAY
 
     def also_other(self) -> Iterator[str]:
         """A check of the ISR at other times than twice in the permitted lag."""

@@ -10,7 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_partition`
 
@@ -78,7 +78,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
         *(At(model, suite="walks") for model in ("two_brokers", "three_epochs", "three_brokers", "unclean")),
     )
     controls = CONTROLS
-    rules: ClassVar[MappingProxyType[str, Any]] = SETTLED
+    rules = SETTLED
     acks = 1  # the leader alone
 
     def start(self) -> Trimming:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerConfig, ControllerState, Registration
@@ -74,9 +74,9 @@ class MembershipBinding(CopyingBinding[Cluster]):
         BadCode("a broker leaves before others know", Controller._has_left,
                 "broker.applied_version >= self.state.version", "True", "two_brokers"),
     )  # fmt: skip
-    rules: ClassVar[MappingProxyType[str, Any]] = MappingProxyType({
-        "waits_for_registration": True, "waits_for_others": True, "leaving_expire": True,
-    })  # fmt: skip
+    rules = MappingProxyType(
+        {"waits_for_registration": True, "waits_for_others": True, "leaving_expire": True}
+    )
 
     def start(self) -> Cluster:
         """No broker has registered."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from replog.core import messages
 from replog.core.broker.broker import Broker
@@ -62,7 +62,7 @@ class Cluster:
 
     controller: Controller
     broker: Broker
-    images: list[MetadataImage] = field(default_factory=list)
+    images: list[MetadataImage]
     epochs: dict[int, int] = field(default_factory=dict)
     timers: int = 0
     out: tuple[Any, ...] = ()
@@ -85,12 +85,6 @@ class Cluster:
         if self.controller.state.version > self.images[-1].version:
             self.images.append(self.controller.state.history[-1])
         return [e.message for e in effects if isinstance(e, Send) and e.to == source]
-
-    def begin(self, life: int, history: int, *, coalesces: bool) -> None:
-        """Start a process, without any state of the previous one."""
-        member = Membership(BROKER, life, coalesces=coalesces, metadata_history=history)
-        self.broker, self.timers = Broker(member, Noting(ReplicaState(BROKER, PARTITION))), 0
-        self.perform(self.broker.start())
 
     def receive(self, message: messages.Message) -> None:
         """Let the process handle a message of the controller."""
@@ -151,23 +145,22 @@ class MetadataBinding(CopyingBinding[Cluster]):
         BadCode("a stop that nobody wanted", Membership.on_heartbeat_reply, " and self.wants_shutdown", "",
                 "two_processes"),
     )  # fmt: skip
-    rules: ClassVar[MappingProxyType[str, Any]] = MappingProxyType({
-        "own_answer": True, "requests_gaps": True, "one_timer": True,
-    })  # fmt: skip
+    rules = MappingProxyType({"own_answer": True, "requests_gaps": True, "one_timer": True})
 
     def start(self) -> Cluster:
         """A partition without a leader, and the first process of its broker."""
         config = ControllerConfig(metadata_history=self.constants["history"])
         controller = Controller(ControllerState(config))
         controller.create_partition(PARTITION, (BROKER,))
-        member = Membership(BROKER, 1)
-        cluster = Cluster(controller, Broker(member, Noting(ReplicaState(BROKER, PARTITION))))
-        cluster.images = [controller.state.history[-1]]
-        self._begin(cluster, 1)
+        cluster = Cluster(controller, self._process(1), [controller.state.history[-1]])
+        cluster.perform(cluster.broker.start())
         return cluster
 
-    def _begin(self, cluster: Cluster, life: int) -> None:
-        cluster.begin(life, self.constants["history"], coalesces=self.constants["coalesces"])
+    def _process(self, life: int) -> Broker:
+        """Return a process without any state of the previous one."""
+        rules = self.constants
+        member = Membership(BROKER, life, coalesces=rules["coalesces"], metadata_history=rules["history"])
+        return Broker(member, Noting(ReplicaState(BROKER, PARTITION)))
 
     @action("register")
     def register(self, cluster: Cluster) -> Answer:
@@ -208,7 +201,8 @@ class MetadataBinding(CopyingBinding[Cluster]):
         life = cluster.broker.membership.incarnation
         if life == self.constants["MaxLives"]:
             return Impossible("no more processes in this model")
-        self._begin(cluster, life + 1)
+        cluster.broker, cluster.timers = self._process(life + 1), 0
+        cluster.perform(cluster.broker.start())
         return Accepted()
 
     @action("ring")

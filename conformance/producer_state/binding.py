@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import ReplicaState
@@ -70,7 +70,7 @@ class ProducerStateBinding(CopyingBinding[Replica]):
         BadCode("six batches are recognised", ProducerTable.update, "[-WINDOW:]", "[-WINDOW - 1:]",
                 "beyond_the_window"),
     )  # fmt: skip
-    rules: ClassVar[MappingProxyType[str, Any]] = MappingProxyType({"window": 5, "begins_at_zero": True})
+    rules = MappingProxyType({"window": 5, "begins_at_zero": True})
 
     def start(self) -> Replica:
         """Nothing was produced."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerConfig, ControllerState
-from replog.core.effects import Fired, Received, Send, Timer
+from replog.core.effects import Effect, Event, Fired, Received, Send, Timer
 from replog.core.messages import (
     AlterPartitionReply,
     AlterPartitionRequest,
@@ -69,8 +69,13 @@ class Court:
 
     def receive(self, source: int, message: Any) -> list[Any]:
         """Let the controller handle a message; return its answers to the sender."""
-        effects = self.controller.handle(Received(source, message), NOW_MS)
+        effects = self.handle(Received(source, message))
         return [e.message for e in effects if isinstance(e, Send) and e.to == source]
+
+    def handle(self, event: Event) -> list[Effect]:
+        """Let the controller handle an event; `judge` records the answer to a proposal."""
+        self.answer = "nothing"
+        return self.controller.handle(event, NOW_MS)
 
     def register(self, broker: int, life: int, previous: int = -1) -> None:
         """Let a process register."""
@@ -110,7 +115,7 @@ class ProposalsBinding(CopyingBinding[Court]):
         BadCode("a leader of the future is fenced", Controller._check_epochs, "return Error.NOT_CONTROLLER",
                 "return Error.FENCED_LEADER_EPOCH", "two_lives"),
     )  # fmt: skip
-    rules: ClassVar[MappingProxyType[str, Any]] = MappingProxyType({
+    rules = MappingProxyType({
         "leader_is_member": True, "own_process": True, "alive": True, "newest_only": True, "rejoins": True,
     })  # fmt: skip
 
@@ -164,7 +169,6 @@ class ProposalsBinding(CopyingBinding[Court]):
         if _standing(court) != "fenced":
             return Impossible("it is not fenced")
         court.beat(OTHER)
-        court.answer = "nothing"
         return self._within(court)
 
     @action("expire")
@@ -174,8 +178,7 @@ class ProposalsBinding(CopyingBinding[Court]):
             return Impossible("its session is over already")
         brokers = court.controller.state.brokers
         brokers[OTHER] = replace(brokers[OTHER], last_seen_ms=NOW_MS - LONG_MS - 1)
-        court.controller.handle(Fired(Timer.SESSION_CHECK, 0), NOW_MS)
-        court.answer = "nothing"
+        court.handle(Fired(Timer.SESSION_CHECK, 0))
         return self._within(court)
 
     @action("leave")
@@ -184,7 +187,6 @@ class ProposalsBinding(CopyingBinding[Court]):
         if _standing(court) != "active":
             return Impossible("it does not live")
         court.beat(OTHER, leaves=True)
-        court.answer = "nothing"
         return self._within(court)
 
     @action("register")
@@ -194,7 +196,6 @@ class ProposalsBinding(CopyingBinding[Court]):
         if old.state is not BrokerState.FENCED or old.incarnation == self.constants["MaxLives"]:
             return Impossible("the one before may live, or no more processes in this model")
         court.register(OTHER, old.incarnation + 1, old.broker_epoch if is_clean else -1)
-        court.answer = "nothing"
         if court.controller.state.brokers[OTHER].incarnation == old.incarnation:
             return Refused("it is not registered")
         return self._within(court)

@@ -14,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_partition`
 
@@ -91,7 +91,7 @@ class ReassignmentBinding(PartitionBinding[Moving]):
         At(TWICE, AGAIN, "product"),
     )
     controls = CONTROLS
-    rules: ClassVar[MappingProxyType[str, Any]] = SETTLED
+    rules = SETTLED
     acks = -1  # all in the ISR
 
     def start(self) -> Moving:

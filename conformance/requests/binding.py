@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from request_server import (
     BROKER,
@@ -97,7 +97,7 @@ class RequestsBinding(CopyingBinding[Server]):
         BadCode("acks=0 requires the least ISR", leader.check_produce, "request.acks == -1",
                 "request.acks != 1", "small_isr"),
     )  # fmt: skip
-    rules: ClassVar[MappingProxyType[str, Any]] = MappingProxyType({
+    rules = MappingProxyType({
         "wakes_consumers": True, "resigns_aloud": True, "commits_whole": True, "maximal": True,
     })  # fmt: skip
 
