@@ -23,7 +23,16 @@ from replog.core.effects import Send
 from replog.core.protocol import Protocol
 from replog.core.types import CONTROLLER, Error, MetadataImage
 from replog.sim.cluster.storage import MemoryStorage, Storage
-from replog_controlled import NOBODY, NOW_MS, PARTITION, ControlledCluster, Shared, epochs_of, without
+from replog_controlled import (
+    NOBODY,
+    NOW_MS,
+    PARTITION,
+    ControlledCluster,
+    FetchInFlight,
+    Shared,
+    epochs_of,
+    without,
+)
 
 CORRELATIONS_PER_INCARNATION = 1_000_000
 
@@ -38,15 +47,6 @@ class Rules:
     protocol: Protocol
     disk: Callable[[], Storage] = MemoryStorage
     boot: Callable[[Storage, ReplicaState], Replica] = lambda _, state: Replica(state)
-
-
-@dataclass(frozen=True, slots=True)
-class FetchInFlight:
-    """A fetch in flight to the broker `to` or, once there is a reply, back from it."""
-
-    to: int
-    request: messages.FetchRequest
-    reply: messages.FetchReply | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,14 @@ from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerState, expire_session
 from replog.core.effects import Append, Effect, Fired, Received, Send, SetTimer, Timer
 from replog.core.log.logview import LogView
-from replog.core.messages import FetchReply, ListOffsetsReply, Message, ProduceRequest
+from replog.core.messages import (
+    FetchReply,
+    FetchRequest,
+    ListOffsetsReply,
+    ListOffsetsRequest,
+    Message,
+    ProduceRequest,
+)
 from replog.core.types import Batch, BrokerState, PartitionImage, Role
 from specchk.conform.contract.binding import Accepted, Answer, Impossible, OutsideSpec, Refused, action
 from specchk.conform.contract.ruled import Copied, CopyingBinding
@@ -81,6 +88,15 @@ class Shared(Generic[P]):
         twin._parts, twin._own = self._parts, NOBODY
         self._own = NOBODY
         return twin
+
+
+@dataclass(frozen=True, slots=True)
+class FetchInFlight:
+    """A follower's request in flight to the broker `to` or, once there is a reply, back from it."""
+
+    to: int
+    request: FetchRequest | ListOffsetsRequest
+    reply: FetchReply | ListOffsetsReply | None = None
 
 
 @dataclass(slots=True)
@@ -202,6 +218,7 @@ class ControlledBinding(CopyingBinding[C]):
     def __init__(self, program: Program) -> None:
         super().__init__(program)
         self.names: tuple[str, ...] = program.sorts[0].members
+        self.epochs = range(self.constants["MaxEpoch"] + 1)
 
     def id(self, name: str) -> int:
         """Return a broker's number."""

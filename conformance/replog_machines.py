@@ -29,7 +29,6 @@ class MachinesBinding(ControlledBinding[Cluster]):
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
-        self.epochs = range(self.constants["MaxEpoch"] + 1)
         self.acks = -1 if self.constants["acks"] == "all" else 1
 
     def cluster_rules(self) -> Rules:

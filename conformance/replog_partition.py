@@ -119,10 +119,10 @@ class PartitionCluster(ControlledCluster):
 
     def receive(self, broker: int, source: int, message: Message) -> list[Effect]:
         """Let a broker handle a message; its effects are performed, and returned for inspection."""
-        self.date_fetches(broker, LONG_AGO_MS)
+        self.date_fetches(broker)
         return ControlledCluster.receive(self, broker, source, message)
 
-    def date_fetches(self, leader: int, when_ms: int) -> None:
+    def date_fetches(self, leader: int, when_ms: int = LONG_AGO_MS) -> None:
         """Set the times at which the followers of a leader last fetched, and were caught up."""
         if self.state(leader).leading is None:
             return

@@ -28,8 +28,8 @@ from replog.core.controller.state import ControllerState
 from replog.core.log.logview import LogView
 from replog.core.types import NO_LEADER, BrokerImage, BrokerState, Error, Role
 from replog.sim.recording.record_state import late_followers
-from replog_cluster import AlterInFlight, Cluster, FetchInFlight, Node
-from replog_controlled import NOW_MS, PARTITION, body_of, ends_of, log_of
+from replog_cluster import AlterInFlight, Cluster, Node
+from replog_controlled import NOW_MS, PARTITION, FetchInFlight, body_of, ends_of, log_of
 from specchk.conform.contract.binding import OutsideSpec
 
 Plain = dict[str, object]
@@ -107,22 +107,14 @@ def has_same(found: Mapping[int, object], kept: Mapping[int, object]) -> bool:
 
 
 def _controller(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
-    brokers = cluster.registry.brokers
+    image, brokers = cluster.image, cluster.registry.brokers
+    changed = [epoch for epoch, known in cluster.metadata.items() if known.partitions[PARTITION].min_isr]
     return {
-        "current": cluster.image.leader_epoch,
+        "current": image.leader_epoch,
         "meta": {epoch: _meta(cluster, names, epoch) for epoch in epochs},
         "registered": {epoch: _registered(cluster, names, epoch) for epoch in epochs},
         "fenced": {name for broker, name in enumerate(names) if brokers[broker].state is BrokerState.FENCED},
         "incarnation": {name: len(node.broker_epochs) - 1 for name, node in _named(cluster, names)},
-        **_candidates(cluster, names),
-    }
-
-
-def _candidates(cluster: Cluster, names: Sequence[str]) -> Plain:
-    """Return the possible leaders outside the ISR, and the first epoch with another min.insync.replicas."""
-    image = cluster.image
-    changed = [epoch for epoch, known in cluster.metadata.items() if known.partitions[PARTITION].min_isr]
-    return {
         "eligible_leaders": {names[broker] for broker in image.elr},
         "last_leader": None if image.last_known_leader == NO_LEADER else names[image.last_known_leader],
         "min_changed": min(changed, default=None),

@@ -33,7 +33,7 @@ from replog.core.protocol import Protocol
 from replog.core.quorum import records
 from replog.core.quorum.node import ControllerNode
 from replog.core.types import Batch, BrokerState, Error, MetadataImage
-from replog_controlled import CLIENT, NOW_MS, PARTITION
+from replog_controlled import CLIENT, NOW_MS, PARTITION, taken_or
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
@@ -205,7 +205,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         expire_session(node.controller.state, image.leader, NOW_MS)
         length = len(node.log)
         cluster.handle(number, Fired(Timer.SESSION_CHECK, node.term))
-        return Accepted() if len(node.log) > length else Refused("nothing was decided")
+        return taken_or(len(node.log) > length, "nothing was decided")
 
     # The brokers.
 
@@ -218,7 +218,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         if answer is None or not images:
             return Refused("it has no news")
         chosen = images[0] if way == NEXT else images[-1]
-        return Accepted() if cluster.apply(broker, number, answer.term, chosen) else Refused("it ignores it")
+        return taken_or(cluster.apply(broker, number, answer.term, chosen), "it ignores it")
 
     def _news(
         self, cluster: Controllers, broker: int, number: int
@@ -277,8 +277,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         length = len(cluster.nodes.seen[number].log)
         if self._send_proposal(cluster, broker, number) is None:
             return Refused("nothing is proposed, or not to this controller")
-        is_appended = len(cluster.nodes.seen[number].log) > length
-        return Accepted() if is_appended else Refused("it appends nothing")
+        return taken_or(len(cluster.nodes.seen[number].log) > length, "it appends nothing")
 
     @action("grant")
     @tentative
@@ -302,8 +301,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         update, images = self._news(cluster, broker, number)
         if update is None or not own or images[:1] != own[:1]:
             return Refused("no answer, and no news of this controller")
-        is_news = cluster.apply(broker, number, update.term, images[0])
-        return Accepted() if is_news else Refused("it ignores it")
+        return taken_or(cluster.apply(broker, number, update.term, images[0]), "it ignores it")
 
     @action("refuse")
     @tentative
@@ -319,8 +317,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
             if isinstance(reply, messages.AlterPartitionReply) and reply.error is Error.INELIGIBLE_REPLICA:
                 cluster.receive(broker, VOTERS[number], send.message)
         leading = cluster.state(broker).leading
-        is_over = leading is not None and leading.pending is None
-        return Accepted() if is_over else Refused("it is not refused")
+        return taken_or(leading is not None and leading.pending is None, "it is not refused")
 
     # The data.
 
@@ -332,7 +329,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
             return Impossible("there is one record in this spec")
         request = messages.ProduceRequest(1, Batch(0, -1, 1), -1, 1_000)
         cluster.receive(broker, CLIENT, request)
-        return Accepted() if cluster.has(broker) else Refused("nothing was appended")
+        return taken_or(cluster.has(broker), "nothing was appended")
 
     @action("fetch")
     def fetch(self, cluster: Controllers, f: str, b: str) -> Answer:
@@ -343,8 +340,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         before = cluster.has(follower)
         cluster.fetch(follower, leader)
         cluster.fetch(follower, leader)
-        is_done = cluster.has(follower) != before
-        return Accepted() if is_done else Refused("it follows another, or in another epoch")
+        return taken_or(cluster.has(follower) != before, "it follows another, or in another epoch")
 
     @action("acknowledge")
     def acknowledge(self, cluster: Controllers, b: str) -> Answer:

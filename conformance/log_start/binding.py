@@ -14,8 +14,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_partition`
 
-from start_cluster import StartFetch, Trimming, new_cluster
-from start_state import StartWords
+from start_cluster import StartWords, Trimming, new_cluster
 
 from replog.core.broker import deletion, follower
 from replog.core.effects import Timer
@@ -131,7 +130,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
         return self._serve(cluster, leader, follower, ListOffsetsRequest)
 
     def _serve(self, cluster: Trimming, leader: str, follower: str, kind: type[Any]) -> Answer:
-        slot: StartFetch | None = self.request_of(cluster, follower, leader)
+        slot = self.request_of(cluster, follower, leader)
         if slot is None or not isinstance(slot.request, kind):
             return Impossible("no such request is on its way to this broker")
         if not cluster.leads(slot.to):
@@ -192,4 +191,4 @@ class LogStartBinding(PartitionBinding[Trimming]):
     def state(self, cluster: Trimming) -> dict[str, Any]:
         """Every variable of the spec."""
         rules = self.constants
-        return StartWords(self.names, rules["first_leader"], rules["MaxEpoch"]).abstract(cluster)
+        return StartWords(self.names, rules["first_leader"], self.epochs).abstract(cluster)

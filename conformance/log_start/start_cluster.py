@@ -1,4 +1,9 @@
-"""A cluster of replog whose records are deleted: cores, files, a controller, and messages in flight.
+"""A cluster of replog whose records are deleted: cores, files, a controller, messages in flight; its state.
+
+    current meta spent                   the controller's decisions by leader epoch
+    epoch log hw phase remote pending    the replica
+    fetch                                one for each broker
+    committed deleted                    the history kept by the environment
 
 The binding's system, a `PartitionCluster`.  Metadata waits, by leader epoch, until a broker applies it;
 the leader of the latest epoch applies changes within that epoch at once.
@@ -9,25 +14,25 @@ wait for them (I3).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from replog.core import messages
+from replog.core.broker.state import FetchPhase
 from replog.core.effects import Effect, Send
 from replog.core.protocol import Protocol
-from replog.core.types import CONTROLLER, BrokerImage, Error, MetadataImage
+from replog.core.types import CONTROLLER, BrokerImage, BrokerState, Error, MetadataImage
 from replog.sim.disks.stored import StoreStorage
-from replog_controlled import LONG_AGO_MS, NOW_MS, PARTITION, Shared, sent
+from replog_controlled import NOW_MS, PARTITION, FetchInFlight, Shared, body_of, ends_of, log_of, sent
 from replog_partition import Disk, PartitionCluster, new_brokers, new_controller
+from specchk.conform.contract.binding import OutsideSpec
 
-
-@dataclass(frozen=True, slots=True)
-class StartFetch:
-    """A request of a follower in flight; once it is served, the reply."""
-
-    epoch: int
-    to: int
-    request: messages.FetchRequest | messages.ListOffsetsRequest
-    reply: messages.FetchReply | messages.ListOffsetsReply | None = None
+PHASES = {
+    FetchPhase.FETCHING: "fetching", FetchPhase.ASKING_END: "asking_end",
+    FetchPhase.ASKING_START: "asking_start",
+}  # fmt: skip
+LANE = ("epoch", "log", "hw", "phase", "remote", "pending", "fetch")
 
 
 @dataclass(slots=True)
@@ -79,7 +84,7 @@ class Trimming(PartitionCluster):
 
     def apply(self, broker: int, which: int) -> None:
         """Make a broker apply the metadata of one leader epoch."""
-        self.date_fetches(broker, LONG_AGO_MS)
+        self.date_fetches(broker)
         broker_epoch = self.registry.brokers[broker].broker_epoch
         self.perform(broker, self.brokers[broker].apply(self.metadata[which], broker_epoch, NOW_MS))
 
@@ -103,7 +108,7 @@ class Trimming(PartitionCluster):
         """Put a request in flight, or note the answer to a client."""
         match sent.message:
             case messages.FetchRequest() | messages.ListOffsetsRequest() as request:
-                self.put_fetch(broker, StartFetch(self.state(broker).leader_epoch, sent.to, request))
+                self.put_fetch(broker, FetchInFlight(sent.to, request))
             case messages.DeleteRecordsReply(error=error):
                 offset = self.requested.pop(broker)
                 self.deleted = max(self.deleted, offset if error is Error.NONE else 0)
@@ -118,3 +123,83 @@ def new_cluster(brokers: int, first: int, rules: Protocol) -> Trimming:
     cluster = Trimming(new_controller(rules, 1, replicas), new_brokers(rules, 1, brokers), disks)
     cluster.introduce(0)
     return cluster
+
+
+@dataclass(frozen=True, slots=True)
+class StartWords:
+    """The state of a cluster in the spec's words: names of brokers, the leader of epoch 0, and the epochs.
+
+    Sharper than the spec where replog keeps more: an epoch cache that is not the log's, or a log with a hole,
+    has no state of the spec (`OutsideSpec`).
+    """
+
+    names: tuple[str, ...]
+    first_leader: str
+    epochs: range
+
+    def abstract(self, cluster: Trimming) -> dict[str, Any]:
+        """Return the spec's state of a cluster."""
+        lanes = {name: self._lane(cluster, number) for number, name in enumerate(self.names)}
+        return {
+            "current": cluster.image.leader_epoch,
+            "meta": {epoch: self._meta(cluster, epoch) for epoch in self.epochs},
+            "spent": {"fences": cluster.fences, "shrinks": cluster.shrinks},
+            **{variable: {name: lane[variable] for name, lane in lanes.items()} for variable in LANE},
+            "blind": set(),
+            "late": {name: set() for name in self.names},  # whatever its members: HW waits only for the ISR
+            "committed": ends_of(cluster.committed, self.epochs),
+            "deleted": cluster.deleted,
+        }
+
+    def _named(self, brokers: Iterable[int]) -> set[str]:
+        return {self.names[broker] for broker in brokers}
+
+    def _meta(self, cluster: Trimming, epoch: int) -> dict[str, Any]:
+        known = cluster.metadata.get(epoch)
+        if known is None:
+            return {"leader": self.first_leader, "isr": set(self.names), "fenced": set()}
+        image = known.partitions[PARTITION]
+        fenced = (b for b, broker in known.brokers.items() if broker.state is BrokerState.FENCED)
+        return {"leader": self.names[image.leader], "isr": self._named(image.isr),
+                "fenced": self._named(fenced)}  # fmt: skip
+
+    def _lane(self, cluster: Trimming, broker: int) -> dict[str, Any]:
+        state = cluster.state(broker)
+        leading, following = state.leading, state.following
+        told: dict[str, Any] = dict.fromkeys(self.names)
+        for other, remote in {} if leading is None else leading.remotes.items():
+            if remote.leo >= 0:
+                told[self.names[other]] = {"leo": remote.leo, "start": remote.log_start}
+        waiting = [] if leading is None else [delete.offset for delete in leading.deletes]
+        if waiting != [cluster.requested[broker] for _ in waiting] or len(waiting) > 1:
+            raise OutsideSpec(f"clients wait for {waiting}")
+        slot = cluster.fetches.get(broker)
+        return {
+            "epoch": state.leader_epoch,
+            "log": {"start": state.log.log_start, **log_of(state.log, self.epochs)},
+            "hw": state.log.hw,
+            "phase": "fetching" if following is None else PHASES[following.phase],
+            "remote": told,
+            "pending": waiting[0] if waiting else None,
+            "fetch": slot and {"epoch": slot.request.leader_epoch, "body": _body(slot)},
+        }
+
+
+def _body(slot: FetchInFlight) -> tuple[str, dict[str, Any]]:
+    """Return a request or a response as a value of the spec."""
+    request, reply = slot.request, slot.reply
+    if isinstance(request, messages.ListOffsetsRequest):
+        is_end = request.which == messages.LATEST
+        if reply is None:
+            return ("AskedEnd" if is_end else "AskedStart"), {}
+        assert isinstance(reply, messages.ListOffsetsReply)
+        return ("EndIs", {"end": reply.offset}) if is_end else ("StartIs", {"start": reply.offset})
+    if reply is None:
+        last = request.last_fetched_epoch
+        return "Asked", {"offset": request.fetch_offset, "last": last if last >= 0 else None,
+                         "start": request.log_start}  # fmt: skip
+    assert isinstance(reply, messages.FetchReply)
+    if reply.error is not Error.NONE:
+        return "OutOfRange", {}
+    kind, told = body_of(reply, request.fetch_offset)
+    return kind, told if kind == "Diverging" else {**told, "start": reply.log_start}

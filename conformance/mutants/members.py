@@ -18,7 +18,7 @@ from replog.sim.run import Simulation
 from replog_rules import GATE
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import load_tracing
-from specchk.conform.mutation.members import Bench, Outside, Reporter, SuiteMember
+from specchk.conform.mutation.members import Bench, Outside, Reporter, SuiteMember, each_seed
 from specchk.conform.mutation.other_gates import AcceptedRuns, OtherGate
 from specchk.conform.mutation.recorded import Recorded
 from specchk.conform.recordings.campaign import run_campaign
@@ -97,17 +97,11 @@ def pytest_on(*names: str) -> Any:
 def simulated(name: str, seeds: range) -> Any:
     """Return a function that runs simulations under a profile, checked by the oracles."""
 
-    def run(reporter: Reporter) -> None:
-        for seed in seeds:
-            if not reporter.check(f"seed {seed}", lambda seed=seed: _broken(seed, name)):
-                return
+    def broken(seed: int) -> str:
+        report = Simulation(seed, profile(name)).run()
+        return f"{report.oracle}: {report.detail}" if report.is_failure else ""
 
-    return run
-
-
-def _broken(seed: int, name: str) -> str:
-    report = Simulation(seed, profile(name)).run()
-    return f"{report.oracle}: {report.detail}" if report.is_failure else ""
+    return each_seed(seeds, broken)
 
 
 def walks(model: str, bounds: dict[str, str], count: int) -> SuiteMember:

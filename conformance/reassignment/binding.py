@@ -3,8 +3,6 @@
 The system is replog's controller and a core for each broker (`moving_cluster`).  A rule disabled in a model,
 and for which replog has a switch, is disabled in replog, too.  Where a replica must be chosen the
 controller takes the first in the order of the assignment, which an operator determines: a way of the action.
-
-Not here: the projection of the state (`moving_state`).
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_partition`
 
-from moving_cluster import Moving, new_cluster
-from moving_state import SpecWords, abstract
+from moving_cluster import Moving, SpecWords, abstract, new_cluster
 
 from replog.core.broker import leader as broker_leader
 from replog.core.broker.replica import Replica
@@ -235,5 +232,5 @@ class ReassignmentBinding(PartitionBinding[Moving]):
     @project
     def state(self, cluster: Moving) -> dict[str, Any]:
         """Every variable of the spec."""
-        names = SpecWords(self.names, self.constants["MaxEpoch"], self.constants["MaxVersion"])
-        return abstract(cluster, names)
+        versions = range(self.constants["MaxVersion"] + 1)
+        return abstract(cluster, SpecWords(self.names, self.epochs, versions))

@@ -170,8 +170,7 @@ class Machine:
         epochs = [*self._epochs_of_batches(self.fs, PATH, self.log), *(one.epoch for one in self.log.epochs)]
         batch = batch_of(0, self.log.log_end, max(epochs, default=0))
         self.fs.faults = faults
-        with suppress(StorageOfflineError):
-            self.log.append_as_follower(batch)
+        if not _is_offline(partial(self.log.append_as_follower, batch)):
             return False
         self.fs.faults = Faults()
         calls = self.log.flush, partial(self.log.read, self.log.log_start, 1), self.checkpoint
@@ -184,14 +183,9 @@ class Machine:
         """
         # The first flush meets the fault that was planted; the second finds a sound disk. A store that goes
         # on would call records flushed that the failed sync may have dropped (fsync reports an error once).
-        with suppress(StorageOfflineError):
-            self.log.flush()
+        if not _is_offline(self.log.flush):
             return not self.fs.faults.fired
-        try:
-            self.log.flush()
-        except StorageOfflineError:
-            return True
-        return False
+        return _is_offline(self.log.flush)
 
     def lose_power(self, loss: str) -> None:
         """Make the machine lose data that are not on its disk, or parts of them."""

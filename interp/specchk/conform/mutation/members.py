@@ -224,6 +224,15 @@ class SuiteMember(Struct, frozen=True):
         reporter.check_each(walks, lambda some: failure_of(run_walks(replayer, some)))
 
 
+def each_seed(seeds: range, fails: Callable[[int], str]) -> Callable[[Reporter], None]:
+    """The tests of an `Outside`, one for each seed; `fails` returns why it fails, or nothing."""
+
+    def run(reporter: Reporter) -> None:
+        reporter.check_each(((f"seed {seed}", seed) for seed in seeds), fails)
+
+    return run
+
+
 class Outside(Struct, frozen=True):
     """Another check of the implementation; `about` are the modules that it runs."""
 
