@@ -16,8 +16,8 @@ from replog.core.effects import Send, Timer
 from replog.core.log.logview import LogView
 from replog.core.types import BATCH_OVERHEAD_BYTES, NO_EPOCH, NO_LEADER, Error, Role
 from replog.sim.recording.record_state import late_followers
-from replog_cluster import Cluster, date_fetch
-from replog_controlled import CLIENT, LONG_AGO_MS, NOW_MS, OPERATOR, PARTITION, sent, taken_or
+from replog_cluster import Cluster
+from replog_controlled import CLIENT, LONG_AGO_MS, NOW_MS, OPERATOR, PARTITION, date_fetch, sent, taken_or
 from replog_machines import DOWN, MachinesBinding, candidates
 from replog_rules import CONTROLS, EXHAUSTIVE, GATE, SMOKE
 from specchk.conform.contract.binding import Accepted, Answer, Impossible, Refused, action, never

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 from binding import ReplogBinding
 from replog.core.broker import follower, isr
@@ -119,8 +119,6 @@ class PastRulesBinding(ReplogBinding):
 
     smoke, gate, exhaustive, controls = SMOKE, GATE, (), CONTROLS
     rules = SETTLED
-    follows: ClassVar[Protocol | None] = None
-    """The rules that a control's wrong spec is compared with; of any other spec they are the model's."""
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
@@ -135,14 +133,11 @@ class PastRulesBinding(ReplogBinding):
         if mistakes:
             raise BindingError(tuple(mistakes))
 
-    @classmethod
-    def against(cls, program: Program) -> PastRulesBinding:
-        """Return the binding to today's replog, for a spec with other rules."""
-        return type(cls.__name__, (cls,), {"follows": Protocol()})(program)
-
     def cluster_rules(self) -> Rules:
         """Return the rules with the protocol of the earlier version."""
-        return replace(super().cluster_rules(), protocol=self.follows or protocol_of(self.constants))
+        made = super().cluster_rules()
+        # Without rules it is a control's wrong spec, to compare with today's replog.
+        return replace(made, protocol=protocol_of(self.constants)) if self.rules else made
 
     @action("truncate_to_leader")
     def truncate_to_leader(self, cluster: Cluster, follower: str) -> Answer:

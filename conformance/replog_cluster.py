@@ -23,16 +23,7 @@ from replog.core.effects import Send
 from replog.core.protocol import Protocol
 from replog.core.types import CONTROLLER, Error, MetadataImage
 from replog.sim.cluster.storage import MemoryStorage, Storage
-from replog_controlled import (
-    NOBODY,
-    NOW_MS,
-    PARTITION,
-    ControlledCluster,
-    FetchInFlight,
-    Shared,
-    epochs_of,
-    without,
-)
+from replog_controlled import NOBODY, NOW_MS, PARTITION, ControlledCluster, FetchInFlight, Shared, epochs_of
 
 CORRELATIONS_PER_INCARNATION = 1_000_000
 
@@ -197,10 +188,9 @@ class Cluster(ControlledCluster):
         """Put a proposal of a broker in flight."""
         self.alters = {**self.alters, leader: alter}
 
-    def take_alter(self, leader: int) -> AlterInFlight | None:
-        """Remove a broker's proposal from those in flight, and return it."""
-        self.alters, taken = without(self.alters, leader)
-        return taken
+    def take_alter(self, leader: int) -> None:
+        """Remove a broker's proposal from those in flight."""
+        self.alters = {broker: alter for broker, alter in self.alters.items() if broker != leader}
 
     def heartbeat(self, broker: int) -> None:
         """Send the controller a broker's heartbeat, with the metadata version it has applied."""
@@ -237,13 +227,6 @@ class Cluster(ControlledCluster):
 
 
 C = TypeVar("C", bound=Cluster)
-
-
-def date_fetch(replica: Replica, follower: int, when_ms: int) -> None:
-    """Set the time at which a follower last fetched, and was caught up."""
-    assert replica.state.leading is not None
-    remote = replica.state.leading.remotes[follower]
-    remote.last_caught_up_ms = remote.last_fetch_ms = when_ms
 
 
 def new_cluster(rules: Rules, kind: type[C] = Cluster) -> C:

@@ -197,16 +197,11 @@ class ControlledCluster(ABC):
         self.fetches = {**self.fetches, follower: fetch}
 
     def take_fetch(self, follower: int) -> Any:
-        """Remove a broker's fetch from those in flight, and return it."""
-        self.fetches, taken = without(self.fetches, follower)
+        """Remove a broker's fetch from those in flight, and return it; None if there is none."""
+        taken = self.fetches.get(follower)
+        if taken is not None:
+            self.fetches = {broker: fetch for broker, fetch in self.fetches.items() if broker != follower}
         return taken
-
-
-def without(slots: Mapping[int, M], broker: int) -> tuple[Mapping[int, M], M | None]:
-    """Return a mapping without an entry, the same mapping if it has none, and the entry."""
-    if broker not in slots:
-        return slots, None
-    return {other: slot for other, slot in slots.items() if other != broker}, slots[broker]
 
 
 class ControlledBinding(CopyingBinding[C]):
@@ -282,6 +277,13 @@ class ControlledBinding(CopyingBinding[C]):
         """The network loses the request or the response."""
         is_there = cluster.take_fetch(self.id(follower)) is not None
         return Accepted() if is_there else Impossible("nothing is in flight")
+
+
+def date_fetch(replica: Replica, follower: int, when_ms: int) -> None:
+    """Set the time at which a follower last fetched, and was caught up."""
+    assert replica.state.leading is not None
+    remote = replica.state.leading.remotes[follower]
+    remote.last_caught_up_ms = remote.last_fetch_ms = when_ms
 
 
 def epochs_of(state: ReplicaState) -> tuple[int, ...]:

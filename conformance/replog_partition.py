@@ -33,6 +33,7 @@ from replog_controlled import (
     ControlledBinding,
     ControlledCluster,
     Shared,
+    date_fetch,
     taken_or,
 )
 from specchk.conform.contract.binding import Answer, Impossible, action, reopen, unchanged
@@ -95,16 +96,6 @@ class PartitionCluster(ControlledCluster):
             and all(getattr(self, name) == getattr(kept, name) for name in _noted(type(self)))
         )
 
-    def introduce(self, first: int) -> None:
-        """Make all brokers register and apply the first metadata, as named by `apply`."""
-        brokers = range(len(self.brokers.seen))
-        for broker in brokers:
-            self.decide(broker, RegisterRequest(broker, 1))
-        for broker in brokers:
-            self.heartbeat(broker)
-        for broker in brokers:
-            self.apply(broker, first)
-
     def put_first(self, broker: int) -> None:
         """Make a replica the first in the order of the assignment, as if an operator had requested it."""
         others = tuple(replica for replica in self.image.replicas if replica != broker)
@@ -124,19 +115,14 @@ class PartitionCluster(ControlledCluster):
 
     def date_fetches(self, leader: int, when_ms: int = LONG_AGO_MS) -> None:
         """Set the times at which the followers of a leader last fetched, and were caught up."""
-        if self.state(leader).leading is None:
-            return
-        leading = self.brokers[leader].state.leading
-        assert leading is not None
-        for remote in leading.remotes.values():
-            remote.last_caught_up_ms = remote.last_fetch_ms = when_ms
+        leading = self.state(leader).leading
+        for follower in () if leading is None else leading.remotes:
+            date_fetch(self.brokers[leader], follower, when_ms)
 
     def check_isr(self, leader: int, late: int) -> list[Effect]:
         """Let a leader check its ISR: this follower was caught up long ago, all others just now."""
         self.date_fetches(leader, NOW_MS)
-        leading = self.brokers[leader].state.leading
-        assert leading is not None
-        leading.remotes[late].last_caught_up_ms = LONG_AGO_MS
+        date_fetch(self.brokers[leader], late, LONG_AGO_MS)
         return self.fire(leader, Timer.ISR_CHECK)
 
     @abstractmethod
@@ -155,17 +141,27 @@ def _have_same(found: Sequence[Controller | Replica], kept: Sequence[Controller 
     return all(one is other or one.state == other.state for one, other in zip(found, kept, strict=True))
 
 
-def new_controller(rules: Rules, min_isr: int, replicas: tuple[int, ...]) -> Controller:
-    """Return a controller with one partition, whose first replica leads."""
+K = TypeVar("K", bound=PartitionCluster)
+Replicas = tuple[int, ...]
+
+
+def new_partition(
+    kind: type[K], disk: Callable[[], Storage], rules: Rules, min_isr: int, brokers: int, replicas: Replicas
+) -> K:
+    """Return a cluster with an empty partition, led by the first replica, known to all brokers."""
     controller = Controller(ControllerState(ControllerConfig(min_isr), rules))
     controller.state.partitions[PARTITION] = PartitionImage(replicas, replicas[0], 0, 0, replicas)
-    return controller
-
-
-def new_brokers(rules: Rules, min_isr: int, brokers: int) -> Shared[Replica]:
-    """Return the cores of some brokers."""
     config = Config(min_isr=min_isr)
-    return Shared(Replica(ReplicaState(broker, PARTITION, config, rules)) for broker in range(brokers))
+    cores = Shared(Replica(ReplicaState(broker, PARTITION, config, rules)) for broker in range(brokers))
+    cluster = kind(controller, cores, Shared(Disk(disk()) for _ in range(brokers)))
+    cluster.note_metadata()
+    for broker in range(brokers):
+        cluster.decide(broker, RegisterRequest(broker, 1))
+    for broker in range(brokers):
+        cluster.heartbeat(broker)
+    for broker in range(brokers):
+        cluster.apply(broker, 0)
+    return cluster
 
 
 C = TypeVar("C", bound=Any)
@@ -191,11 +187,7 @@ class PartitionBinding(ControlledBinding[C]):
     @unchanged
     def as_kept(self, kept: C) -> Callable[[Any], bool]:
         """Return the comparison of clusters that refused a step with the cluster they were restored from."""
-
-        def is_as(cluster: C) -> bool:
-            return bool(cluster.is_as(kept))
-
-        return is_as
+        return lambda cluster: bool(cluster.is_as(kept))
 
     def elected(self, cluster: C, broker: str) -> Answer:
         """Make a replica the preferred leader, as an operator, and hold an election."""

@@ -25,7 +25,7 @@ from replog.core.messages import FetchReply, Message, ProduceRequest
 from replog.core.types import MetadataImage
 from replog.sim.disks.stored import FileStorage
 from replog.store.files.fs import OsFs
-from replog_cluster import date_fetch
+from replog_controlled import date_fetch
 
 DATA = "data"
 DATE = "date"
@@ -45,30 +45,25 @@ class Seen:
 
 
 def main(descriptor: int) -> None:
-    """Serve over a socket until the other side closes it."""
+    """Answer events over a socket until the other side closes it."""
     with Connection(descriptor) as link, suppress(EOFError):
-        serve(link)
-
-
-def serve(link: Connection) -> None:
-    """Answer events until the other side closes the socket."""
-    directory, state = link.recv()
-    disk = FileStorage(OsFs(), directory)
-    state.log = disk.recover().log
-    replica = Replica(state)
-    effects: list[Effect] = []
-    while True:
-        link.send(Seen(effects, replica.state, disk.hw_checkpoint, disk.end()))
-        name, arguments = link.recv()
-        if name == STOP:
-            disk.close(*arguments)
-            return
-        if name == DATE:
-            date_fetch(replica, *arguments)
-            effects = []
-        else:
-            effects = getattr(replica, name)(*(_arrived(disk, each) for each in arguments))
-        effects = [_performed(disk, effect) for effect in effects]
+        directory, state = link.recv()
+        disk = FileStorage(OsFs(), directory)
+        state.log = disk.recover().log
+        replica = Replica(state)
+        effects: list[Effect] = []
+        while True:
+            link.send(Seen(effects, replica.state, disk.hw_checkpoint, disk.end()))
+            name, arguments = link.recv()
+            if name == STOP:
+                disk.close(*arguments)
+                return
+            if name == DATE:
+                date_fetch(replica, *arguments)
+                effects = []
+            else:
+                effects = getattr(replica, name)(*(_arrived(disk, each) for each in arguments))
+            effects = [_performed(disk, effect) for effect in effects]
 
 
 def _arrived(disk: FileStorage, argument: object) -> object:

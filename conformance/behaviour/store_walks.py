@@ -105,11 +105,10 @@ class StoreWalk:
             self._show(key, log)
 
     def _show(self, key: tuple[str, int], log: PartitionLog) -> None:
-        assert self.directory is not None
         self.watch.note(
             DISK,
             "log",
-            path=self.directory.partition_path(key),
+            path=self._opened().partition_path(key),
             start=log.log_start,
             end=log.log_end,
             flushed=log.flushed,
@@ -129,9 +128,12 @@ class StoreWalk:
         self.disk.process_crash()
         self.disk.faults = Faults()
 
-    def _log(self) -> tuple[tuple[str, int], PartitionLog] | None:
+    def _opened(self) -> LogDirectory:
         assert self.directory is not None
-        directory, key = self.directory, self.random.choice(KEYS)
+        return self.directory
+
+    def _log(self) -> tuple[tuple[str, int], PartitionLog] | None:
+        directory, key = self._opened(), self.random.choice(KEYS)
         log = self._answer("log", lambda: directory.log(*key))
         return None if log is None else (key, log)
 
@@ -242,20 +244,17 @@ class StoreWalk:
         self._with_log("store epochs", store)
 
     def _checkpoint(self) -> None:
-        directory = self.directory
-        assert directory is not None
+        directory = self._opened()
         keys = list(directory.logs)[: self.random.randrange(3)]
         marks = {key: max(self._near(directory.logs[key]), 0) for key in keys}
         self._answer("checkpoint", lambda: directory.checkpoint(marks))
 
     def _delete(self) -> None:
-        directory, key = self.directory, self.random.choice(KEYS)
-        assert directory is not None
+        directory, key = self._opened(), self.random.choice(KEYS)
         self._answer("delete", lambda: directory.delete(*key))
 
     def _misname(self) -> None:
-        directory, name = self.directory, self.random.choice(("a/b", "", ".", "x" * 260, "ok.2"))
-        assert directory is not None
+        directory, name = self._opened(), self.random.choice(("a/b", "", ".", "x" * 260, "ok.2"))
         self._answer("log of a strange name", lambda: directory.log(name, self.random.choice((0, -1))))
 
     def _fail(self) -> None:
@@ -281,8 +280,7 @@ class StoreWalk:
 
     def _stop(self) -> None:
         """Stop cleanly, with the log ends as high watermarks."""
-        directory, epoch = self.directory, self.random.choice((-1, 3, 9))
-        assert directory is not None
+        directory, epoch = self._opened(), self.random.choice((-1, 3, 9))
         marks = {key: log.log_end for key, log in directory.logs.items()}
         self._answer("shut down", lambda: directory.shut_down(marks, epoch))
         self.directory = None

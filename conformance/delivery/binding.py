@@ -108,18 +108,18 @@ class DeliveryBinding(CopyingBinding[Parties]):
         self._join(parties)
         if self.constants["one_stored"]:
             # By replog's own calls, so that its producer and broker treat this message as any other.
-            for step in (self.send, self.handle_request, self.receive_answer):
-                step(parties, *([] if step == self.handle_request else [0]))
+            self.send(parties, 0)
+            self.handle_request(parties)
+            self.receive_answer(parties, 0)
             parties.tries.clear()
         return parties
 
     @action("send")
     def send(self, parties: Parties, message: int) -> Answer:
         """The application hands over a message; the producer sends it if it has room."""
-        producer = parties.producer
-        if message != producer.next_number:
+        if message != parties.producer.next_number:
             return Impossible("the application keeps the order")
-        return self._fire(parties, message, producer)
+        return self._fire(parties, message)
 
     @action("retry")
     def retry(self, parties: Parties, message: int) -> Answer:
@@ -130,9 +130,10 @@ class DeliveryBinding(CopyingBinding[Parties]):
         for waiting in parties.producer.outstanding:
             if waiting.number == message:
                 waiting.sent_ms = -1
-        return self._fire(parties, message, parties.producer)
+        return self._fire(parties, message)
 
-    def _fire(self, parties: Parties, message: int, producer: Producer) -> Answer:
+    def _fire(self, parties: Parties, message: int) -> Answer:
+        producer = parties.producer
         # The application is the limit: the producer sends only the messages that it received from it.
         limit = producer.limit
         producer.limit = max(limit, message + 1)
@@ -172,22 +173,19 @@ class DeliveryBinding(CopyingBinding[Parties]):
     @action("handle_request")
     def handle_request(self, parties: Parties) -> Answer:
         """The oldest request arrives."""
-        return self._deliver(parties)
-
-    @action("refuse_request")
-    def refuse_request(self, parties: Parties) -> Answer:
-        """A request arrives while too few replicas are in sync."""
-        apply_minimum(parties.messages, min_isr=2)
-        answer = self._deliver(parties)
-        apply_minimum(parties.messages, min_isr=1)
-        return answer
-
-    def _deliver(self, parties: Parties) -> Answer:
         if not parties.connection:
             return Impossible("nothing is on the connection")
         message, request = parties.connection.pop(0)
         parties.answers[message] = produced(parties.messages, request)
         return Accepted()
+
+    @action("refuse_request")
+    def refuse_request(self, parties: Parties) -> Answer:
+        """A request arrives while too few replicas are in sync."""
+        apply_minimum(parties.messages, min_isr=2)
+        answer = self.handle_request(parties)
+        apply_minimum(parties.messages, min_isr=1)
+        return answer
 
     @action("poll")
     def poll(self, parties: Parties) -> Answer:

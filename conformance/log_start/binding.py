@@ -14,21 +14,17 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_partition`
 
-from start_cluster import StartWords, Trimming, new_cluster
+from start_cluster import StartWords, Trimming
 
 from replog.core.broker import deletion, follower
 from replog.core.effects import Timer
 from replog.core.log.epochs import EpochCache
-from replog.core.messages import (
-    DeleteRecordsReply,
-    DeleteRecordsRequest,
-    FetchRequest,
-    ListOffsetsRequest,
-)
+from replog.core.messages import DeleteRecordsReply, DeleteRecordsRequest, FetchRequest, ListOffsetsRequest
 from replog.core.protocol import Protocol
 from replog.core.types import Error
+from replog.sim.disks.stored import StoreStorage
 from replog_controlled import CLIENT, sent, taken_or
-from replog_partition import PartitionBinding
+from replog_partition import PartitionBinding, new_partition
 from specchk.conform.contract.binding import Accepted, Answer, At, Impossible, Refused, action, never, project
 from specchk.conform.contract.known_bad import BadCode, BadSpec
 
@@ -86,7 +82,9 @@ class LogStartBinding(PartitionBinding[Trimming]):
         protocol = Protocol(unclean_election=rules["unclean_election"])
         if self.rules:  # else it is a control's wrong spec, to compare with today's replog
             protocol = replace(protocol, join_needs_start=rules["join_needs_start"])
-        return new_cluster(len(self.names), self.id(rules["first_leader"]), protocol)
+        brokers, first = len(self.names), self.id(rules["first_leader"])
+        replicas = tuple(sorted(range(brokers), key=lambda broker: broker != first))
+        return new_partition(Trimming, StoreStorage, protocol, 1, brokers, replicas)
 
     @action("delete_records")
     def delete_records(self, cluster: Trimming, leader: str, to: int) -> Answer:

@@ -21,11 +21,9 @@ from typing import Any
 from replog.core import messages
 from replog.core.broker.state import FetchPhase
 from replog.core.effects import Effect, Send
-from replog.core.protocol import Protocol
 from replog.core.types import CONTROLLER, BrokerImage, BrokerState, Error, MetadataImage
-from replog.sim.disks.stored import StoreStorage
-from replog_controlled import NOW_MS, PARTITION, FetchInFlight, Shared, body_of, ends_of, log_of, sent
-from replog_partition import Disk, PartitionCluster, new_brokers, new_controller
+from replog_controlled import NOW_MS, PARTITION, FetchInFlight, body_of, ends_of, log_of, sent
+from replog_partition import PartitionCluster
 from specchk.conform.contract.binding import OutsideSpec
 
 PHASES = {
@@ -114,15 +112,6 @@ class Trimming(PartitionCluster):
                 self.deleted = max(self.deleted, offset if error is Error.NONE else 0)
             case _:
                 pass
-
-
-def new_cluster(brokers: int, first: int, rules: Protocol) -> Trimming:
-    """Return a cluster with an empty partition and one leader, whose metadata all brokers have received."""
-    replicas = (first, *(broker for broker in range(brokers) if broker != first))
-    disks = Shared(Disk(StoreStorage()) for _ in range(brokers))
-    cluster = Trimming(new_controller(rules, 1, replicas), new_brokers(rules, 1, brokers), disks)
-    cluster.introduce(0)
-    return cluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ The parts of `make gate` are all among them, as it runs them; the controls aside
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,6 +17,7 @@ from replog.sim.run import Simulation
 from replog_rules import GATE
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import load_tracing
+from specchk.conform.covers.cases import label_of
 from specchk.conform.mutation.members import Bench, Outside, Reporter, SuiteMember, each_seed
 from specchk.conform.mutation.other_gates import AcceptedRuns, OtherGate
 from specchk.conform.mutation.recorded import Recorded
@@ -111,12 +111,6 @@ def walks(model: str, bounds: dict[str, str], count: int) -> SuiteMember:
     )
 
 
-def classes(model: str, bounds: Mapping[str, str]) -> SuiteMember:
-    """Return the effect-class suite of a model, as in the gate."""
-    label = " ".join([model, *(f"{name}={value}" for name, value in bounds.items())])
-    return SuiteMember(f"classes {label}", At(model, bounds), limit=200_000, layer="suites")
-
-
 def faults_strike(bench: Bench) -> str:
     """Check that crashes inside steps reach the files."""
     program = bench.instance(At("two_brokers", {"MaxOffset": "1"})).program
@@ -168,7 +162,11 @@ TOGETHER = (("gate", ("suites", "recordings", "behaviour")),)  # what `make gate
 MEMBERS = (
     Recorded("recordings", "tracing.py", record, RECORDED),
     Outside("simulation all", simulated("all", range(40)), ("replog",), layer="simulation"),
-    *(classes(at.model, at.bounds) for at in GATE if at.suite == "classes"),
+    *(
+        SuiteMember(f"classes {label_of(at.model, [*at.bounds.items()])}", at, limit=200_000, layer="suites")
+        for at in GATE
+        if at.suite == "classes"
+    ),
     *(OtherGate(f"gate of {name}", f"{name}/binding.py", layer="suites") for name in OTHERS),
     OtherGate("crashes on files", "on_files.py", FILES, "suites"),
     OtherGate("walks and loops", "binding.py", tuple(at for at in GATE if at.suite != "classes"), "suites"),

@@ -45,6 +45,8 @@ ANSWERS = MappingProxyType({
     Error.NOT_CONTROLLER: "not_controller", Error.INVALID_REQUEST: "invalid",
     Error.INVALID_UPDATE_VERSION: "old_version", Error.INELIGIBLE_REPLICA: "ineligible",
 })  # fmt: skip
+Members = tuple[tuple[int, int], ...]
+"""Brokers with their epochs."""
 
 
 @dataclass(slots=True)
@@ -86,9 +88,19 @@ class Court:
         known = self.controller.state.brokers[broker].broker_epoch
         self.receive(broker, HeartbeatRequest(broker, known, self.controller.state.version, leaves))
 
-    def judge(self, request: AlterPartitionRequest) -> None:
-        """Propose, and record the decision; the state must agree with a grant."""
-        (reply,) = (m for m in self.receive(request.broker_id, request) if isinstance(m, AlterPartitionReply))
+    def judge(
+        self, sender: int, age: str, epoch: int, version: int, members: Members, *, recovers: bool = False
+    ) -> None:
+        """Propose, and record the decision; the state must agree with a grant.
+
+        Leader epoch and version are relative to the partition's; `age` is that of the sender's epoch.
+        """
+        image = self.image
+        request = AlterPartitionRequest(
+            1, PARTITION, sender, self.epoch_of(sender, age), image.leader_epoch + epoch,
+            image.partition_epoch + version, members, recovers,
+        )  # fmt: skip
+        (reply,) = (m for m in self.receive(sender, request) if isinstance(m, AlterPartitionReply))
         self.answer = ANSWERS.get(reply.error, reply.error.name)
         image = self.image
         granted = reply.leader_epoch, reply.partition_epoch, reply.isr
@@ -135,13 +147,7 @@ class ProposalsBinding(CopyingBinding[Court]):
     ) -> Answer:
         """A proposal of any broker, for any epoch and version, with both replicas or none."""
         members = () if nobody else tuple((m, court.epoch_of(m, "present")) for m in (LEADER, OTHER))
-        court.judge(
-            AlterPartitionRequest(
-                1, PARTITION, sender, court.epoch_of(sender, own),
-                court.image.leader_epoch + ORDERS[epoch], court.image.partition_epoch + ORDERS[version],
-                members,
-            )
-        )  # fmt: skip
+        court.judge(sender, own, ORDERS[epoch], ORDERS[version], members)
         return self._within(court)
 
     @action("propose")
@@ -150,17 +156,9 @@ class ProposalsBinding(CopyingBinding[Court]):
     ) -> Answer:
         """A proposal of the leader, with some members."""
         named = [(m, court.epoch_of(m, process if m == OTHER else "present")) for m in sorted(members)]
-        again = (
-            [(LEADER, court.epoch_of(LEADER, "present"))] * (2 if LEADER not in members else 1)
-            if twice
-            else []
-        )
-        court.judge(
-            AlterPartitionRequest(
-                1, PARTITION, LEADER, court.epoch_of(LEADER, "present"),
-                court.image.leader_epoch, court.image.partition_epoch, (*named, *again), recovering,
-            )
-        )  # fmt: skip
+        times = (1 if LEADER in members else 2) if twice else 0
+        again = [(LEADER, court.epoch_of(LEADER, "present"))] * times
+        court.judge(LEADER, "present", 0, 0, (*named, *again), recovers=recovering)
         return self._within(court)
 
     @action("unfence")

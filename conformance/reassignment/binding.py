@@ -16,7 +16,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_partition`
 
-from moving_cluster import Moving, SpecWords, abstract, new_cluster
+from moving_cluster import Moving, SpecWords, abstract
 
 from replog.core.broker import leader as broker_leader
 from replog.core.broker.replica import Replica
@@ -29,8 +29,9 @@ from replog.core.messages import (
 )
 from replog.core.protocol import Protocol
 from replog.core.types import CONTROLLER, NO_LEADER, Error
+from replog.sim.cluster.storage import MemoryStorage
 from replog_controlled import OPERATOR, PARTITION, taken_or
-from replog_partition import PartitionBinding
+from replog_partition import PartitionBinding, new_partition
 from specchk.conform.contract.binding import Accepted, Answer, At, Impossible, Refused, action, never, project
 from specchk.conform.contract.known_bad import BadCode, BadSpec
 
@@ -102,7 +103,10 @@ class ReassignmentBinding(PartitionBinding[Moving]):
                 elr=rules["elr"], keeps_remote_leo=not rules["reset_remote"],
                 removed_leave_elr=rules["removed_leave_elr"], override_replaces=rules["override_replaces"],
             )  # fmt: skip
-        return new_cluster(len(self.names), (first, *others), rules["min_isr"], protocol)
+        replicas = (first, *others)
+        cluster = new_partition(Moving, MemoryStorage, protocol, rules["min_isr"], len(self.names), replicas)
+        cluster.target = frozenset(replicas)
+        return cluster
 
     def ids(self, names: Collection[str]) -> frozenset[int]:
         """Return the numbers of brokers."""

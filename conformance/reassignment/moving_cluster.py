@@ -24,11 +24,9 @@ from replog.core.broker.follower import truncation_point
 from replog.core.broker.state import ReplicaState
 from replog.core.effects import Send
 from replog.core.messages import AlterPartitionReply, AlterPartitionRequest, FetchReply, FetchRequest
-from replog.core.protocol import Protocol
 from replog.core.types import NO_LEADER, BrokerImage, BrokerState, MetadataImage, PartitionImage
-from replog.sim.cluster.storage import MemoryStorage
-from replog_controlled import NOW_MS, PARTITION, Shared, ends_of, epochs_of
-from replog_partition import Disk, PartitionCluster, new_brokers, new_controller
+from replog_controlled import NOW_MS, PARTITION, ends_of, epochs_of
+from replog_partition import PartitionCluster
 from specchk.conform.contract.binding import OutsideSpec
 
 LANE = ("applied", "log", "hw", "remote", "alter", "fetch")
@@ -58,7 +56,7 @@ class Done:
 class Moving(PartitionCluster):
     """The whole cluster at one moment."""
 
-    target: frozenset[int]
+    target: frozenset[int] = frozenset()
     metadata: dict[int, PartitionImage] = field(default_factory=dict)
     """What the controller has decided, by partition epoch."""
     applied: dict[int, int] = field(default_factory=dict)
@@ -99,16 +97,6 @@ class Moving(PartitionCluster):
                 self.proposals[broker] = request
             case _:
                 pass
-
-
-def new_cluster(brokers: int, replicas: tuple[int, ...], min_isr: int, rules: Protocol) -> Moving:
-    """Return a cluster with an empty partition, led by the first replica, known to all brokers."""
-    disks = Shared(Disk(MemoryStorage()) for _ in range(brokers))
-    controller = new_controller(rules, min_isr, replicas)
-    cluster = Moving(controller, new_brokers(rules, min_isr, brokers), disks, frozenset(replicas))
-    cluster.note_metadata()
-    cluster.introduce(0)
-    return cluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,21 +118,18 @@ class RequestsBinding(CopyingBinding[Server]):
     @action("produce")
     def produce(self, server: Server, acks: str, size: int) -> Answer:
         """A batch arrives; the disk has space for this many records."""
-        # Whether there was space shows afterwards: a replica that refuses a batch writes nothing.
-        self._produce(server, acks, size)
-        leading = server.leading
-        if server.state.log.leo > self.constants["MaxLeo"] or (
-            leading is not None and len(leading.produces) > self.constants["MaxWaiting"]
-        ):
-            return Impossible("no more records, or waiting producers, in this model")
-        return Accepted()
-
-    def _produce(self, server: Server, acks: str, size: int) -> None:
         # So many bytes that a limit of bytes is a number of records.
         batch = Batch(0, -1, size, body=bytes((size - 1) * BATCH_OVERHEAD_BYTES))
         # An answer to acks=0 answers no request.
         number = server.unanswered() if acks == "zero" else server.number(PRODUCER)
         server.receive(PRODUCER, ProduceRequest(number, batch, ACKS[acks], 2 * TICK_MS))
+        leading = server.leading
+        # Whether there was space shows now: a replica that refuses a batch writes nothing.
+        if server.state.log.leo > self.constants["MaxLeo"] or (
+            leading is not None and len(leading.produces) > self.constants["MaxWaiting"]
+        ):
+            return Impossible("no more records, or waiting producers, in this model")
+        return Accepted()
 
     def _fetch(self, server: Server, who: str, epoch: int | None, offset: int, *, waits: bool) -> None:
         source = SOURCES[who]
