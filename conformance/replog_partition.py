@@ -96,13 +96,6 @@ class PartitionCluster(ControlledCluster):
             and all(getattr(self, name) == getattr(kept, name) for name in _noted(type(self)))
         )
 
-    def put_first(self, broker: int) -> None:
-        """Make a replica the first in the order of the assignment, as if an operator had requested it."""
-        others = tuple(replica for replica in self.image.replicas if replica != broker)
-        if len(others) < len(self.image.replicas):
-            ordered = replace(self.image, replicas=(broker, *others))
-            self.controller.state.partitions[PARTITION] = ordered
-
     def heartbeat(self, broker: int) -> None:
         """Send a broker's heartbeat, which reports that it has applied all metadata."""
         epoch = self.registry.brokers[broker].broker_epoch
@@ -191,7 +184,8 @@ class PartitionBinding(ControlledBinding[C]):
 
     def elected(self, cluster: C, broker: str) -> Answer:
         """Make a replica the preferred leader, as an operator, and hold an election."""
-        cluster.put_first(self.id(broker))
+        replicas = sorted(cluster.image.replicas, key=lambda replica: replica != self.id(broker))
+        cluster.controller.state.partitions[PARTITION] = replace(cluster.image, replicas=tuple(replicas))
         reply = cluster.decide(OPERATOR, ElectRequest(1, PARTITION))
         assert isinstance(reply, ElectReply)
         return taken_or(reply.error is Error.NONE, reply.error.name)

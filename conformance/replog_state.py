@@ -114,7 +114,9 @@ def _controller(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
         "meta": {epoch: _meta(cluster, names, epoch) for epoch in epochs},
         "registered": {epoch: _registered(cluster, names, epoch) for epoch in epochs},
         "fenced": {name for broker, name in enumerate(names) if brokers[broker].state is BrokerState.FENCED},
-        "incarnation": {name: len(node.broker_epochs) - 1 for name, node in _named(cluster, names)},
+        "incarnation": {
+            name: len(node.broker_epochs) - 1 for name, node in zip(names, cluster.nodes.seen, strict=True)
+        },
         "eligible_leaders": {names[broker] for broker in image.elr},
         "last_leader": None if image.last_known_leader == NO_LEADER else names[image.last_known_leader],
         "min_changed": min(changed, default=None),
@@ -152,12 +154,11 @@ def _registry(cluster: Cluster, names: Sequence[str], brokers: Mapping[int, Brok
     return {"fenced": fenced, "lives": lives}
 
 
-def _named(cluster: Cluster, names: Sequence[str]) -> list[tuple[str, Node]]:
-    return list(zip(names, cluster.nodes.seen, strict=True))
-
-
 def _brokers(cluster: Cluster, names: Sequence[str], epochs: range) -> Plain:
-    lanes = {name: _broker(cluster, node, names, epochs) for name, node in _named(cluster, names)}
+    lanes = {
+        name: _broker(cluster, node, names, epochs)
+        for name, node in zip(names, cluster.nodes.seen, strict=True)
+    }
     # A loop, which is much faster here than a comprehension for each variable.
     maps: dict[str, dict[str, object]] = {variable: {} for variable in lanes[names[0]]}
     for name, lane in lanes.items():

@@ -149,7 +149,8 @@ class LogStartBinding(PartitionBinding[Trimming]):
             return Impossible("no more laggards in this model, or nobody to find them")
         if late not in cluster.image.isr:
             return Impossible("it is out already")
-        if not cluster.find_late(leader, late):
+        cluster.check_isr(leader, late)
+        if late in cluster.state(leader).leading.isr:
             return Refused("it stays in the ISR")
         cluster.shrinks += 1
         return Accepted()

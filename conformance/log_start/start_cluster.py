@@ -86,13 +86,6 @@ class Trimming(PartitionCluster):
         broker_epoch = self.registry.brokers[broker].broker_epoch
         self.perform(broker, self.brokers[broker].apply(self.metadata[which], broker_epoch, NOW_MS))
 
-    def find_late(self, leader: int, follower: int) -> bool:
-        """Let a leader check its followers, with this one long behind; return whether it left the ISR."""
-        leading = self.brokers[leader].state.leading
-        assert leading is not None
-        self.check_isr(leader, follower)
-        return follower not in leading.isr
-
     def perform(self, broker: int, effects: list[Effect]) -> list[Effect]:
         """Perform effects, and have proposals answered at once."""
         PartitionCluster.perform(self, broker, effects)
