@@ -21,15 +21,17 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
+from functools import partial
 from textwrap import dedent
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from specchk.codegen.builder import IRBuilder
 from specchk.codegen.ir import Block, ConstantValue, Function, FunctionType, IntType, IRModule, Type, Value
 
 Words = MutableSequence[int]
+T = TypeVar("T")
 I1, I64 = IntType(1), IntType(64)
 _Words = Mapping[type[ast.AST], str]  # the methods or the names of operators in `IRBuilder`
 _ARITHMETIC: _Words = MappingProxyType({
@@ -123,7 +125,7 @@ class _Body:
                 load = ast.parse(ast.unparse(target), mode="eval").body
                 self._store(target, self._number(ast.BinOp(load, op, value)))
             case ast.If(test=test, body=body, orelse=orelse):
-                self._if(test, body, orelse)
+                self._branches(test, (partial(self._statements, body), partial(self._statements, orelse)))
             case ast.While(test=test, body=body, orelse=[]):
                 self._loop(test, body, None)
             case ast.For(
@@ -153,15 +155,18 @@ class _Body:
             case _:
                 raise NotAKernel(ast.unparse(target))
 
-    def _if(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> None:
+    def _branches(self, test: ast.expr, codes: Iterable[Callable[[], T]]) -> list[tuple[T, Block]]:
+        """Build both ways of a branch: what each gives, and the block where it ends."""
         then, other, after = (self._function.append_block() for _ in range(3))
         self._b.cbranch(self._truth(test), then, other)
-        for block, statements in ((then, body), (other, orelse)):
+        ends = []
+        for block, code in zip((then, other), codes, strict=True):
             self._b.position_at_end(block)
-            self._statements(statements)
+            ends.append((code(), self._b.block))
             if not self._b.block.is_terminated:
                 self._b.branch(after)
         self._b.position_at_end(after)
+        return ends
 
     def _for(self, name: str, ends: Sequence[ast.expr], body: Sequence[ast.stmt]) -> None:
         first, last = (ast.Constant(0), ends[0]) if len(ends) == 1 else ends
@@ -224,7 +229,11 @@ class _Body:
             case ast.BoolOp(op=op, values=values):
                 return self._choice(isinstance(op, ast.And), values)
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                return self._conditional(test, body, orelse)
+                ends = self._branches(test, (partial(self._number, body), partial(self._number, orelse)))
+                phi = self._b.phi(I64)
+                for end, block in ends:
+                    phi.add_incoming(end, block)
+                return phi
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in self._made:
                 return self._b.call(self._made[name], [self._argument(arg) for arg in args])
         raise NotAKernel(ast.unparse(expression))
@@ -250,18 +259,4 @@ class _Body:
         for one in incoming:
             phi.add_incoming(decided, one)
         phi.add_incoming(last, block)
-        return phi
-
-    def _conditional(self, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Value:
-        then, other, after = (self._function.append_block() for _ in range(3))
-        self._b.cbranch(self._truth(test), then, other)
-        ends = []
-        for block, value in ((then, body), (other, orelse)):
-            self._b.position_at_end(block)
-            ends.append((self._number(value), self._b.block))
-            self._b.branch(after)
-        self._b.position_at_end(after)
-        phi = self._b.phi(I64)
-        for end, block in ends:
-            phi.add_incoming(end, block)
         return phi
