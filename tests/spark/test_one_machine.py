@@ -123,13 +123,13 @@ def test_a_table_that_is_too_large_goes_on_in_files(
 ) -> None:
     """As soon as it would have to grow in memory; no level differs."""
     used = []
-    real = one_machine.absorbed
+    real = one_machine.making_of
 
-    def absorbed(host: Host, visited: Any, *rest: Any) -> None:
+    def making_of(host: Host, visited: Any, *rest: Any) -> Any:
         used.append(type(visited))
-        real(host, visited, *rest)
+        return real(host, visited, *rest)
 
-    monkeypatch.setattr(one_machine, "absorbed", absorbed)
+    monkeypatch.setattr(one_machine, "making_of", making_of)
     monkeypatch.setattr(one_machine, "free_bytes", lambda: (1 << 20) * MANY * one_machine.SHARE)
     together(host, folder)
     assert sizes(host) == list(ANSWER.statistics.levels)

@@ -129,7 +129,6 @@ class PackedWriter:
         return chunks
 
     def _list(self) -> None:
-        """List the steps of the block's states."""
         at = self._block.address
         for run_ in self._runs:
             self.written.states[run_.level] += run_.count

@@ -77,7 +77,6 @@ class LeafStreams:
         return made, self.block[word + Stream.COUNT]
 
     def _packed(self, word: int, width: int) -> memoryview:
-        """The packed items of a stream."""
         return self._bytes(self.block[word + Stream.PACKED], -(-self.block[word + Stream.COUNT] // 8) * width)
 
     def _bytes(self, address: int, size: int) -> memoryview:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,11 +20,11 @@ from specchk.codegen.images import image_of, processor_name
 from specchk.codegen.llvm import linked, machine_name, optimised, quick
 from specchk.ir.program import Program
 from specchk.ir.walk import is_large
+from specchk.native.kernel import predicates
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.edge_kernel import EdgeKernel, RankedSteps
 from specchk.native.kernel.exchange_kernel import ExchangeKernel
 from specchk.native.kernel.labels import LabelledSteps
-from specchk.native.kernel.predicates import emit_check, emit_check_step, emit_may_end, emit_note
 from specchk.native.kernel.region_kernel import RegionKernel
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.kernel.steps import Steps
@@ -78,11 +78,12 @@ class KernelSource(Struct, frozen=True, dict=True):
         program, layout, facts = self.program, self.layout, ExpressionFacts()
         module = ir.IRModule(tier)
         self.emit_note(module)
+        new = partial(predicates.Predicates, module, program, layout, facts)
         parts = Parts(
             emit_successors(module, program, layout, facts, self.steps),
-            self.emit_check(module, facts),
-            emit_check_step(module, program, layout, facts) if program.step_invariants else None,
-            emit_may_end(module, program, layout, facts),
+            self.emit_check(new),
+            predicates.emit_check_step(new, program) if program.step_invariants else None,
+            predicates.emit_may_end(new, program),
             # With only the identity there is nothing to compare.
             emit_canonical(module, layout, self.renamings) if len(self.renamings) > 1 else None,
             constrained=bool(program.constraints),
@@ -92,11 +93,11 @@ class KernelSource(Struct, frozen=True, dict=True):
 
     def emit_note(self, module: ir.IRModule) -> None:
         """Emit the function that is called if a property fails."""
-        emit_note(module, self.layout.words)
+        predicates.emit_note(module, self.layout.words)
 
-    def emit_check(self, module: ir.IRModule, facts: ExpressionFacts) -> ir.Function:
+    def emit_check(self, new: predicates.NewPredicates) -> ir.Function:
         """Emit the function that checks a new state."""
-        return emit_check(module, self.program, self.layout, facts)
+        return predicates.emit_check(new, self.program)
 
     def text(self, tier: ir.Tier = ir.Tier.OPTIMISED) -> str:
         """The LLVM IR, emitted for a tier."""

@@ -36,7 +36,6 @@ from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
 from specchk.native.machine.runs import Run
 from specchk.native.optimise import LONG, Tiers
 from specchk.native.regions import StepsOfSearch, are_numbered
-from specchk.native.resting import smallest_deadlock
 from specchk.native.store import TOTALS, NotedState, Store, collision_warning
 from specchk.processes import cores
 from specchk.search.budget import Meter, resident_bytes
@@ -283,9 +282,9 @@ class NativeEngine(Engine[list[Run]]):
             best.pop(DEADLOCK)
             # The smallest one of the level, among the states without listed steps.
             resting = chain.from_iterable(self.store.resting(run) for run in self.levels[-1])
-            state = smallest_deadlock(self.explain.ends, self.findings, self.store.layout, resting)
-            if state is not None:
-                best[DEADLOCK] = NotedState(DEADLOCK, state, state)
+            deadlock = self.explain.smallest_deadlock(self.findings, resting)
+            if deadlock is not None:
+                best[DEADLOCK] = deadlock
         for _, noted in sorted(best.items()):
             self._explain(noted, len(self.levels))
 

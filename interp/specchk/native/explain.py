@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from specchk.ir.program import Program
-from specchk.meaning.deadlock import Ends
+from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.explain import Blame
 from specchk.meaning.properties import Functions, NoAnswer, answer
 from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
-from specchk.native.machine.frames import RecordKind, old_records, records_of
+from specchk.native.machine.frames import DEADLOCK, RecordKind, old_records, records_of
 from specchk.native.machine.layout import StateLayout
 from specchk.native.store import NotedState
 from specchk.search.findings import Findings
@@ -71,6 +71,23 @@ class Explainer:
                 raise ReplayFailed(f"`{wrong[0][0].name}` fails where the search found nothing wrong")
             if not is_kept([after for _, _, after in successors]):
                 raise ReplayFailed("a step leads to a state that the search did not keep")
+
+    def smallest_deadlock(self, findings: Findings, resting: Iterable[tuple[int, ...]]) -> NotedState | None:
+        """The smallest deadlock among packed states without steps; undecided ones are added to `findings`.
+
+        Where the spec lists a `nat upto`, compiled code cannot distinguish a deadlock from the end of a
+        horizon (`meaning.deadlock`).  It notes one state of a level without steps; then all states of that
+        level are checked.
+        """
+        best: tuple[int, ...] | None = None
+        for state in resting:
+            # Trying open numbers takes long, and only the smallest is reported: a larger one need not be
+            # tried.
+            if best is None or state < best:
+                end = self.ends.without_steps(self.layout.unpack(state))
+                findings.note_end(end)
+                best = state if end is End.DEADLOCK else best
+        return None if best is None else NotedState(DEADLOCK, best, best)
 
     def trace(self, state: Sequence[int], levels: Levels) -> Trace:
         """A shortest trace to a state whose predecessors are in the last of the levels."""

@@ -7,6 +7,7 @@ not used of its chunk is free until it does.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -24,13 +25,13 @@ from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words, address_space
 from specchk.native.machine.runs import Run, ends_of, pieces, sampled, without
 from specchk.native.machine.slots import LOAD, fast_until, first_slots, grown
-from specchk.native.resting import resting
 
 TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE, Thread.SKIPPED)
 # 4 TiB are reserved, hardly any is used: the array never moves, so its address is a constant of every loop.
 ADDRESS_SPACE = 1 << 42
 # Small enough that all have work at the end of a level, large enough that the cursor is not contended.
 PIECE = 512  # states in a piece of work
+RESTING_AT_ONCE = 4096  # states in one call of the kernel
 # The longest delay of a limit, Control-C or progress; the workers themselves are not slowed down by it.
 WAIT_S = 0.05
 
@@ -348,11 +349,9 @@ class Store:
     def release(self) -> None:
         """Free all memory."""
         self._pool.shutdown()
-        for region in (self.states, self.table):
-            if region is not None:
-                region.release()
-        for worker in (*self.workers, *self.scouts):
-            worker.release()
+        for part in (self.states, self.table, *self.workers, *self.scouts):
+            if part is not None:
+                part.release()
 
 
 def smallest(found: Iterable[NotedState]) -> dict[int, NotedState]:
@@ -379,6 +378,22 @@ def wait(futures: list[Future[None]], looking: Callable[[], object], control: Wo
             # waits for all.
             future.exception()
         raise
+
+
+def resting(kernel: Loaded, thread: int, words: int, address: int, count: int) -> Iterator[tuple[int, ...]]:
+    """The packed states at an address that have no steps, unless `deadlock ok` allows that.
+
+    `thread` is the address of a worker's block whose counts do not matter.
+    """
+    places = Words(RESTING_AT_ONCE + 1)
+    for first in range(0, count, RESTING_AT_ONCE):
+        start = address + 8 * words * first
+        size = min(RESTING_AT_ONCE, count - first)
+        kernel.call["resting"](thread, start, size, places.address)
+        # Read in place: a level may be most of the memory.
+        data = (ctypes.c_uint64 * (words * size)).from_address(start)
+        for place in places.read(1, places[0]):
+            yield tuple(data[words * place : words * (place + 1)])
 
 
 def collision_warning(program: Program, states: int) -> str:

@@ -52,6 +52,8 @@ class TooLarge(MemoryError):
 class VisitedSet(ABC):
     """The common part of both kinds; subclasses allocate states and table."""
 
+    _states: Region | MappedFile
+
     def __init__(self, words: int, kernel: Loaded) -> None:
         self.state_bytes = 8 * words
         self.levels = self.used = self.slots = 0
@@ -74,9 +76,9 @@ class VisitedSet(ABC):
     def _grow(self, slots: int) -> None:
         """Allocate a larger table, and enter the first `used` states."""
 
-    @abstractmethod
-    def _view(self, first: int, size: int) -> memoryview:
-        """Some of the bytes of states."""
+    def _view(self, first: int, count: int) -> memoryview:
+        """Some of the states."""
+        return self._states.view(first * self.state_bytes, count * self.state_bytes)
 
     def _point(self, states: int, table: int) -> None:
         """Give their addresses to the kernel."""
@@ -97,7 +99,6 @@ class VisitedSet(ABC):
             self._call["rehash"](self._control.address, first, end)
 
     def _make_room(self, more: int) -> None:
-        """Ensure that the table has room for some more states."""
         slots = grown(self.slots, self.used + more + CHUNK, FAST_UNTIL)
         if slots != self.slots:
             self._grow(slots)
@@ -105,7 +106,7 @@ class VisitedSet(ABC):
     def add_known(self, fill: Callable[[memoryview], None], count: int) -> None:
         """Add states that `fill` writes, all new and already checked; its exceptions are passed on."""
         self._make_room(count)
-        view = self._view(self.used * self.state_bytes, count * self.state_bytes)
+        view = self._view(self.used, count)
         try:
             fill(view)
         finally:
@@ -133,13 +134,15 @@ class VisitedSet(ABC):
     def views(self, runs: list[Run]) -> Iterator[memoryview]:
         """The states of runs."""
         for first, count in runs:
-            view = self._view(first * self.state_bytes, count * self.state_bytes)
+            view = self._view(first, count)
             yield view
             view.release()
 
 
 class InMemory(VisitedSet):
     """A set of this process alone, in huge pages if available; `TooLarge` beyond `room` bytes."""
+
+    _states: Region
 
     def __init__(self, words: int, kernel: Loaded, room: int) -> None:
         super().__init__(words, kernel)
@@ -166,12 +169,11 @@ class InMemory(VisitedSet):
         self._point(self._states.address, self._table.address)
         self._enter(0, self.used)
 
-    def _view(self, first: int, size: int) -> memoryview:
-        return self._states.view(first, size)
-
 
 class Visited(VisitedSet):
     """The set in a directory, open in this process until `close`."""
+
+    _states: MappedFile
 
     def __init__(self, directory: Path, words: int, kernel: Loaded) -> None:
         super().__init__(words, kernel)
@@ -194,7 +196,7 @@ class Visited(VisitedSet):
         self.levels, self.used, slots, at_work, self._check, table = self._read_head()
         self._map(slots, anew=bool(at_work))
         # The states first: a table over wrong states would be of no use, whatever its own checksum is.
-        if crc32c(self._view(0, self.used * self.state_bytes)) != self._check:
+        if crc32c(self._view(0, self.used)) != self._check:
             self.levels = self.used = self._check = 0
             self._remap(FIRST_SLOTS)
         # If a process was at work, the table has states that no longer count; `_map` has made a new one.
@@ -214,9 +216,9 @@ class Visited(VisitedSet):
     def commit(self) -> None:
         """See `VisitedSet`."""
         super().commit()
-        first, size = self._kept * self.state_bytes, (self.used - self._kept) * self.state_bytes
+        new = self._view(self._kept, self.used - self._kept)
         # Continued over the new states alone; the whole file would be read once for each level.
-        self._check, self._kept = crc32c(self._view(first, size), self._check), self.used
+        self._check, self._kept = crc32c(new, self._check), self.used
         self._write_head(at_work=False)
 
     def close(self) -> None:
@@ -242,7 +244,6 @@ class Visited(VisitedSet):
         self._states.close()
 
     def _remap(self, slots: int) -> None:
-        """Map a new table."""
         self._unmap()
         self._map(slots, anew=True)
         self._enter(0, self.used)
@@ -257,9 +258,6 @@ class Visited(VisitedSet):
     @property
     def _table_check(self) -> int:
         return crc32c(self._slots.view(0, 8 * self.slots))
-
-    def _view(self, first: int, size: int) -> memoryview:
-        return self._states.view(first, size)
 
     def _read_head(self) -> tuple[int, ...]:
         head = os.pread(self._head, _HEAD.size + _SEALED.size, 0)

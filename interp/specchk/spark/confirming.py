@@ -7,30 +7,28 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 
-from specchk.meaning.deadlock import Ends
 from specchk.native.exchange import address_of
 from specchk.native.explain import Explainer
 from specchk.native.machine.frames import DEADLOCK
 from specchk.native.machine.runs import sampled
-from specchk.native.resting import resting, smallest_deadlock
-from specchk.native.store import NotedState
+from specchk.native.store import NotedState, resting
 from specchk.search.findings import Findings
 from specchk.spark.parcel import Host
 
 
 def confirmed(
-    host: Host, level: int, noted: Iterable[NotedState], ends: Ends, findings: Findings
+    host: Host, level: int, noted: Iterable[NotedState], explain: Explainer, findings: Findings
 ) -> Iterator[NotedState]:
     """The confirmed records of a level's states; for deadlocks, the smallest real one."""
     for noted_state in noted:
-        if noted_state.record != DEADLOCK or not ends.lists_horizon:
+        if noted_state.record != DEADLOCK or not explain.ends.lists_horizon:
             yield noted_state
             continue
         partitions = range(host.parcel.partitions)
         states = chain.from_iterable(_resting(host, level, partition) for partition in partitions)
-        state = smallest_deadlock(ends, findings, host.layout, states)
-        if state is not None:
-            yield NotedState(DEADLOCK, state, state)
+        deadlock = explain.smallest_deadlock(findings, states)
+        if deadlock is not None:
+            yield deadlock
 
 
 def _resting(host: Host, level: int, partition: int) -> Iterator[tuple[int, ...]]:

@@ -309,7 +309,7 @@ class SparkEngine(Engine[int]):
         tally = sum((about.tally for about in slices), SliceTally())
         depth = len(self.search.levels)
         host = host_of(self.packed)
-        for noted in confirmed(host, depth - 1, tally.found, self.explain.ends, self.findings):
+        for noted in confirmed(host, depth - 1, tally.found, self.explain, self.findings):
             self._note(noted, depth)
         # Counts alone: findings were noted above, with their level.
         self.tally += SliceTally(tally.generated, tally.cuts, tally.counts)

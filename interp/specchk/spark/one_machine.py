@@ -34,7 +34,7 @@ from specchk.native.machine.memory import naming, write_fully
 from specchk.native.visited import InMemory, VisitedSet
 from specchk.spark.parcel import Host, worker_host
 from specchk.spark.states.slices import BrokenSlice, SliceTally, SpoiledSlice, ended, read_end
-from specchk.spark.tasks import Making, catch_up, opened, successors, tally_from
+from specchk.spark.tasks import making_of, opened, successors, tally_from
 
 SHARE = 2  # all tables have one part in this many of the free memory; larger ones are in files
 FIRST_PAUSE, LONGEST_PAUSE = 0.0002, 0.005  # seconds between two checks for a file
@@ -135,7 +135,6 @@ class Maker:
         return self._folder / f"{source:05d}" / f"{level:05d}"
 
     def _expanded(self, level: int, file: Any) -> Sent:
-        """Write all successors to a file."""
         host, end = self.host, 0
         places: list[list[Place]] = [[] for _ in self._sources]
         with host.worker() as worker:
@@ -182,13 +181,19 @@ class Maker:
         try:
             if self._visited is None:
                 self._visited = InMemory(self.host.layout.words, self.host.kernel, self._room)
-            absorbed(self.host, self._visited, level, self.partition, came)
+            self._absorbed(self._visited, level, came)
         except MemoryError:
             # The table in files begins with the levels that the ledger has, so the part of this one that
             # was absorbed does not matter; `came` can be read again.
             self.close()
             self._visited = opened(self.host, level, self.partition)
-            absorbed(self.host, self._visited, level, self.partition, came)
+            self._absorbed(self._visited, level, came)
+
+    def _absorbed(self, visited: VisitedSet, level: int, came: Arrivals) -> None:
+        with making_of(self.host, visited, level, self.partition) as making:
+            for block in came.blocks():
+                making.take(address_of_bytes(block), len(block))
+            making.keep(came.tally)
 
     def close(self) -> None:
         """Free the partition's table."""
@@ -230,16 +235,6 @@ class Arrivals:
             # One partition has the tallies of all, or they would be counted once for each.
             if self._maker.partition == 0:
                 self.tally += sent.tally
-
-
-def absorbed(host: Host, visited: VisitedSet, level: int, partition: int, incoming: Arrivals) -> None:
-    """Write new states as a slice; `visited` has some earlier levels, and afterwards this one, too."""
-    caught_up = catch_up(host, visited, level, partition)
-    with host.worker() as worker:
-        making = Making(host, visited, worker, level, partition, caught_up)
-        for block in incoming.blocks():
-            making.take(address_of_bytes(block), len(block))
-        making.keep(incoming.tally)
 
 
 def sent_of(file: BinaryIO, source: int, level: int) -> Sent:

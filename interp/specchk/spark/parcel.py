@@ -101,7 +101,6 @@ def host_of(packed: bytes) -> Host:
 
 
 def _linked(parcel: Parcel, layout: StateLayout) -> Loaded:
-    """The kernel, linked by LLVM."""
     # By name: LLVM takes 45 MB, which a worker on a processor like the driver's does not need.
     compiler = import_module("specchk.native.compiler")
     kernel: Loaded = compiler.load_exchange(parcel.program, layout, parcel.renamings, parcel.code)

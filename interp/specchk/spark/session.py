@@ -26,13 +26,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
 from specchk.search.engine import Unavailable, Unusable
-from specchk.spark.reasons import (
-    SPARK_FAILED,
-    check_settings,
-    refuse_connect,
-    require_java,
-    root_cause,
-)
+from specchk.spark import reasons
 from specchk.spark.worker import probe
 
 LOCAL = "local[2]"
@@ -62,7 +56,7 @@ _SETTINGS = (
 @contextmanager
 def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkContext]:
     """A context whose workers have this package; `Unavailable` if there is none."""
-    require_java()
+    reasons.require_java()
     # A user's own session (a notebook's) must remain after the search.
     existing = SparkContext._active_spark_context is not None
     with _interrupt_later() as interrupted:
@@ -124,8 +118,8 @@ def local_session(master: str | None, settings: dict[str, str]) -> Iterator[Spar
     needed = Unusable("on a cluster the search needs a ledger (--ledger) that all machines reach")
     if master and not _is_local(master) and not is_submitted():
         # Before a session, which takes seconds; a master that does not answer has a message of its own.
-        refuse_connect(master, settings)
-        check_settings(master, settings)
+        reasons.refuse_connect(master, settings)
+        reasons.check_settings(master, settings)
         raise needed
     with session(master, settings) as context:
         if not is_local(context):
@@ -135,10 +129,10 @@ def local_session(master: str | None, settings: dict[str, str]) -> Iterator[Spar
 
 def _made(master: str | None, settings: dict[str, str]) -> SparkContext:
     chosen = master or LOCAL
-    refuse_connect(chosen, settings)
+    reasons.refuse_connect(chosen, settings)
     conf = SparkConf()
     if not is_submitted():
-        check_settings(chosen, settings)
+        reasons.check_settings(chosen, settings)
         log = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
         conf.setMaster(chosen)
         if chosen.startswith("local"):
@@ -226,13 +220,13 @@ def _answered(context: SparkContext, many: int) -> list[tuple[str, str, tuple[st
         timer.start()
     try:
         return context.parallelize(range(many), many).mapPartitions(probe.question()).collect()
-    except SPARK_FAILED as error:
+    except reasons.SPARK_FAILED as error:
         if over.is_set():
             raise Unavailable(
                 f"no executor of {context.master} began a task in {EXECUTORS_S:g} s: workers are busy, or "
                 "have less memory or fewer cores than spark.executor.memory and spark.executor.cores request"
             ) from error
-        raise Unavailable(f"Spark's workers cannot run a task: {root_cause(str(error))}") from error
+        raise Unavailable(f"Spark's workers cannot run a task: {reasons.root_cause(str(error))}") from error
     finally:
         timer.cancel()
 
@@ -263,7 +257,7 @@ class ShownProgress(Struct):
     def now(self, sizes: Sequence[int], seconds: float) -> None:
         """Show level, states and rate; nothing if Spark's process has ended."""
         level, states = len([size for size in sizes if size]), sum(sizes)
-        with suppress(*SPARK_FAILED):
+        with suppress(*reasons.SPARK_FAILED):
             self.describe(f"level {level}, {states} states, {int(states / max(seconds, 1e-3))} a second")
             # Without partitions: Spark notes its beginning and its end, and starts no task.
             self.context._jsc.emptyRDD().count()

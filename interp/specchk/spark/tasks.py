@@ -104,7 +104,10 @@ def absorb(parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterat
     received = Received(len(lots), rows)
     if missing:
         with ExitStack() as tables:
-            making = {number: tables.enter_context(making_of(host, level, number)) for number in missing}
+            making = {}
+            for number in missing:
+                visited = tables.enter_context(closing(opened(host, level, number)))
+                making[number] = tables.enter_context(making_of(host, visited, level, number))
             for partition, row in received.blocks():
                 if partition in making:
                     making[partition].take(address_of_bytes(row) + HEAD_BYTES, len(row) - HEAD_BYTES)
@@ -151,10 +154,10 @@ class Making:
 
 
 @contextmanager
-def making_of(host: Host, level: int, partition: int) -> Iterator[Making]:
-    """A slice of a partition to be computed, with its table in files."""
-    with closing(opened(host, level, partition)) as visited, host.worker() as worker:
-        caught_up = catch_up(host, visited, level, partition)
+def making_of(host: Host, visited: VisitedSet, level: int, partition: int) -> Iterator[Making]:
+    """A slice to be computed; `visited` has some earlier levels, and afterwards this one, too."""
+    caught_up = catch_up(host, visited, level, partition)
+    with host.worker() as worker:
         yield Making(host, visited, worker, level, partition, caught_up)
 
 

@@ -68,7 +68,7 @@ class Renamed:
                     self.value(item, self.codes.field(kind, value, i))
                     for i, (_, item) in enumerate(kind.fields)
                 ]
-                return self.codes.record(kind, fields)
+                return self.codes.joined(kind, fields)
             case Union():
                 return self._union(kind, value)
             case Map():

@@ -12,22 +12,9 @@ from functools import partial
 from specchk.codegen import ir
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Union
 from specchk.meaning.values import positions, universe
+from specchk.native.machine import layout
 from specchk.native.machine.asm import I64, Asm, Val, code_type
-from specchk.native.machine.layout import (
-    WORD,
-    StateLayout,
-    encode,
-    field_offset,
-    is_scalar,
-    is_sparse,
-    key_count,
-    length_bits,
-    mask,
-    payload_width,
-    set_size,
-    slots_of,
-    width,
-)
+from specchk.native.machine.layout import WORD, StateLayout, mask, width
 from specchk.native.machine.leaf_streams import LeafWriter
 from specchk.native.machine.shapes import Shape, TableShape
 
@@ -66,28 +53,28 @@ def state_in_memory(asm: Asm, address: ir.Value, words: int) -> Packed:
     return bits
 
 
-def column_shapes(layout: StateLayout) -> tuple[TableShape, tuple[Shape, ...]]:
+def column_shapes(states: StateLayout) -> tuple[TableShape, tuple[Shape, ...]]:
     """The columns of a program's variables."""
     shapes = TableShape()
-    return shapes, tuple([shapes.add(place.type) for place in layout.places])
+    return shapes, tuple([shapes.add(place.type) for place in states.places])
 
 
-def emit_columns(module: ir.IRModule, layout: StateLayout) -> None:
+def emit_columns(module: ir.IRModule, of_states: StateLayout) -> None:
     """Emit `columns(block, states, count)`: the variables of packed states as columns."""
     asm = Asm.of(module, "columns", [I64.as_pointer()] * 3, ir.VoidType(), internal=False)
     block, states, count_ = asm.function.args
-    shapes, columns = column_shapes(layout)
+    shapes, columns = column_shapes(of_states)
     writer = LeafWriter(asm, shapes, block)
     emitter = ColumnEmitter(asm, writer)
 
     def some(first: Val, last: Val) -> None:
         # A loop for each variable, so that its values fit into registers.
-        for place, shape in zip(layout.places, columns, strict=True):
+        for place, shape in zip(of_states.places, columns, strict=True):
             writer.open(shape.leaves)
 
             def visit(index: ir.Value, at: int = place.offset, shape: Shape = shape) -> None:
-                state = asm.at(states, asm.mul(index, layout.words))
-                emitter.emit(shape, state_in_memory(asm, state, layout.words), at, 0)
+                state = asm.at(states, asm.mul(index, of_states.words))
+                emitter.emit(shape, state_in_memory(asm, state, of_states.words), at, 0)
 
             asm.loop(first, last, visit)
             writer.close()
@@ -114,13 +101,13 @@ class ColumnEmitter:
                 self._leaf(shape, 1, repetition)
             case Record():
                 for index, part in enumerate(shape.parts):
-                    offset = field_offset(shape.kind, index)
+                    offset = layout.field_offset(shape.kind, index)
                     self.emit(part, code, self.asm.add(at, offset), repetition)
             case Union():
                 self._union(shape, shape.kind, code, at, repetition)
             case Map():
                 self._map(shape, shape.kind, code, at, repetition)
-            case Set() if not is_sparse(shape.kind):
+            case Set() if not layout.is_sparse(shape.kind):
                 self._dense(shape, shape.kind, code, at, repetition)
             case Set() | Seq() | Bag():
                 self._slots(shape, shape.kind, code, at, repetition)
@@ -132,7 +119,7 @@ class ColumnEmitter:
 
     def _option(self, shape: Shape, kind: Option, code: Packed, at: Val, repetition: Val) -> None:
         asm, (item,) = self.asm, shape.parts
-        if is_scalar(kind):
+        if layout.is_scalar(kind):
             whole = code(at, width(kind))
             present, inner = asm.cmp("!=", whole, 0), asm.sub(whole, 1)
             if not item.parts:  # no jump, which would be mispredicted
@@ -150,7 +137,7 @@ class ColumnEmitter:
         self.asm.when(present, then, lambda: self.writer.absent(shape.leaves, repetition, shape.absent))
 
     def _union(self, shape: Shape, kind: Union, code: Packed, at: Val, repetition: Val) -> None:
-        payload = payload_width(kind)
+        payload = layout.payload_width(kind)
         tag = code(self.asm.add(at, payload), width(kind) - payload)
         if not shape.parts:
             self._leaf(shape, tag, repetition)
@@ -163,9 +150,9 @@ class ColumnEmitter:
             self._when(self.asm.cmp("==", tag, number), variant, then, repetition)
 
     def _map(self, shape: Shape, kind: Map, code: Packed, at: Val, repetition: Val) -> None:
-        asm, count, size = self.asm, key_count(kind), width(kind.value)
+        asm, count, size = self.asm, layout.key_count(kind), width(kind.value)
         key, value = shape.parts
-        keys = [encode(kind.key, item) for item in positions(kind.key)]
+        keys = [layout.encode(kind.key, item) for item in positions(kind.key)]
         further = shape.repetition + 1
 
         def pair(known: Val, offset: Val, level: Val) -> None:
@@ -191,8 +178,8 @@ class ColumnEmitter:
 
     def _slots(self, shape: Shape, kind: Set | Seq | Bag, code: Packed, at: Val, repetition: Val) -> None:
         asm, (item,), size = self.asm, shape.parts, width(kind.item)
-        length = code(at, length_bits(kind))
-        last = asm.add(at, length_bits(kind) + (slots_of(kind) - 1) * size)
+        length = code(at, layout.length_bits(kind))
+        last = asm.add(at, layout.length_bits(kind) + (layout.slots_of(kind) - 1) * size)
 
         def visit(index: ir.Value) -> None:
             level = asm.select(asm.cmp("==", index, 0), repetition, shape.repetition + 1)
@@ -204,16 +191,16 @@ class ColumnEmitter:
 
     def _dense(self, shape: Shape, kind: Set, code: Packed, at: Val, repetition: Val) -> None:
         asm, (item,) = self.asm, shape.parts
-        if set_size(kind) <= 8 and is_scalar(kind.item) and not item.parts:
-            self._few(shape, kind, code(at, set_size(kind)), repetition)
+        if layout.set_size(kind) <= 8 and layout.is_scalar(kind.item) and not item.parts:
+            self._few(shape, kind, code(at, layout.set_size(kind)), repetition)
             return
-        codes = [encode(kind.item, value) for value in sorted(universe(kind.item))]
+        codes = [layout.encode(kind.item, value) for value in sorted(universe(kind.item))]
         level, rest = asm.cell(I64, repetition), asm.cell(I64)
 
         def visit(first: int) -> None:
             bits = asm.b.load(rest)
             known: Val = asm.intrinsic("cttz", bits)
-            if not is_scalar(kind.item):
+            if not layout.is_scalar(kind.item):
                 table = asm.table("items", code_type(width(kind.item)), codes)
                 known = asm.b.load(asm.b.gep(table, [asm.val(0), asm.val(asm.add(first, known))]))
             else:
@@ -224,8 +211,8 @@ class ColumnEmitter:
             asm.b.store(asm.band(bits, asm.sub(bits, 1)), rest)
 
         some: Val = 0
-        for first in range(0, set_size(kind), WORD):
-            bits = code(asm.add(at, first), min(WORD, set_size(kind) - first))
+        for first in range(0, layout.set_size(kind), WORD):
+            bits = code(asm.add(at, first), min(WORD, layout.set_size(kind) - first))
             some = asm.bor(some, bits)
             asm.b.store(asm.val(bits), rest)
             asm.while_(lambda: asm.cmp("!=", asm.b.load(rest), 0), partial(visit, first))
@@ -235,7 +222,7 @@ class ColumnEmitter:
     def _few(self, shape: Shape, kind: Set, bits: Val, repetition: Val) -> None:
         """A set of at most eight plain values, by a table, since branches on each would be mispredicted."""
         asm, (leaf,) = self.asm, shape.leaves
-        subsets = range(1 << set_size(kind))
+        subsets = range(1 << layout.set_size(kind))
         listed = [sum(item << 8 * n for n, item in enumerate(_items(subset))) for subset in subsets]
         table = asm.table("subsets", I64, listed)
         items = asm.b.load(asm.b.gep(table, [asm.val(0), asm.val(bits)]))

@@ -67,10 +67,8 @@ class EdgeKernel(TableKernel):
         listing, thread, states, count_ = asm.function.args
         count = asm.b.ptrtoint(count_, I64)
         waiting, done = asm.pointer(thread, Thread.PENDING), asm.cell(I64)
-        filled, capacity = (
-            asm.cell(I64, asm.load(listing, Listing.FILLED)),
-            asm.load(listing, Listing.CAPACITY),
-        )
+        filled = asm.cell(I64, asm.load(listing, Listing.FILLED))
+        capacity = asm.load(listing, Listing.CAPACITY)
         labels, targets = asm.pointer(listing, Listing.LABELS), asm.pointer(listing, Listing.TARGETS)
 
         def has_room() -> Val:

@@ -8,7 +8,7 @@ records, the smallest of several states, so that reports do not depend on which 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from specchk.codegen import ir
 from specchk.ir.program import Program, Property
@@ -48,7 +48,7 @@ class Predicates(ExpressionEmitter):
     """Builds a function of a state, or of a step, that checks properties and notes failures."""
 
     def __init__(
-        self, module: ir.IRModule, name: str, program: Program, layout: StateLayout, facts: ExpressionFacts,
+        self, module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts, name: str,
         *, states: int = 1, result: ir.Type = I1,
     ) -> None:  # fmt: skip
         asm = Asm.of(module, name, [PTR] * (states + 1), result)
@@ -129,16 +129,17 @@ class Predicates(ExpressionEmitter):
         return self.asm.function
 
 
+NewPredicates = Callable[..., Predicates]  # of a program and a module: given name, `states` and `result`
+
+
 def note_fault(asm: Asm, thread: ir.Value, record: Val, state: ir.Value, after: ir.Value) -> None:
     """Call `note`."""
     asm.b.call(asm.function.module.function(RECORD), [thread, asm.val(record), state, after])
 
 
-def emit_check(
-    module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts
-) -> ir.Function:
+def emit_check(new: NewPredicates, program: Program) -> ir.Function:
     """Emit `check(state, thread) -> i1`: all checks of a new state."""
-    predicates = Predicates(module, "check", program, layout, facts)
+    predicates = new("check")
     predicates.share((*program.constraints, *program.witnesses, *program.invariants))
     inside = predicates.inside(True)
     # A state outside the constraints can be a violation, but does not count as reached.
@@ -147,22 +148,18 @@ def emit_check(
     return predicates.returning(inside)
 
 
-def emit_check_step(
-    module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts
-) -> ir.Function:
+def emit_check_step(new: NewPredicates, program: Program) -> ir.Function:
     """Emit `check_step(state, after, thread)`: check the step invariants of a step."""
-    predicates = Predicates(module, "check_step", program, layout, facts, states=2, result=ir.VoidType())
+    predicates = new("check_step", states=2, result=ir.VoidType())
     predicates.share(program.step_invariants)
     predicates.check_each(program.step_invariants)
     predicates.asm.end()
     return predicates.asm.function
 
 
-def emit_may_end(
-    module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts
-) -> ir.Function:
+def emit_may_end(new: NewPredicates, program: Program) -> ir.Function:
     """Emit `may_end(state, thread) -> i1`: whether a state without steps is allowed."""
-    predicates = Predicates(module, "may_end", program, layout, facts)
+    predicates = new("may_end")
     # An undefined `deadlock ok` is noted; a deadlock beside it would be a second report of one fault.
     fine = program.deadlock_ok
     return predicates.returning(False if fine is None else predicates.truth(fine, True))

@@ -212,7 +212,6 @@ def most_successors(program: Program) -> int:
 
 
 def _most_listed(domain: Expr) -> int:
-    """An upper bound on the number of items enumerated for a domain."""
     kind, most = domain.type, most_items(domain)
     is_list = isinstance(domain, Apply) and domain.op in (Op.RANGE, Op.SUBSETS)
     is_list = is_list or isinstance(domain, Const)

@@ -253,12 +253,7 @@ class StateLayout(Struct, frozen=True, dict=True):
 
     def pack(self, state: State) -> tuple[int, ...]:
         """A state as words."""
-        code = 0
-        for place, value in zip(self.places, state, strict=True):
-            # The whole state as one number, then cut into words: a straddling variable needs no case of its
-            # own.
-            code |= encode(place.type, value) << place.offset
-        return tuple(code >> WORD * index & mask(WORD) for index in range(self.words))
+        return tuple(memoryview(self.packed([state])).cast("Q"))
 
     def masks(self, ignored: Collection[int]) -> list[int]:
         """For each word, the bits that do not belong to some variables."""
@@ -267,6 +262,7 @@ class StateLayout(Struct, frozen=True, dict=True):
 
     def packed(self, states: Sequence[State]) -> bytes:
         """The words of many states, one state after the other."""
+        # A whole state is one number, then cut into words: a straddling variable needs no case of its own.
         codes: Iterable[int] = repeat(0, len(states))
         # By columns and not by states: a value that many states have is encoded once, and nothing else is
         # done for each of them by the interpreter.

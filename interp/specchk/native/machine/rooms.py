@@ -109,46 +109,40 @@ def _most(value: Any, kind: Type) -> int:
 
 @lru_cache(maxsize=2)  # a search needs it three times, and the program has tens of thousands of parts
 def _widest(same: Same) -> int:
-    wanted = Widest()
-    # A name has its type wherever it is used, too.
-    for expr in expressions(same.program):
-        wanted.visit(expr.type)
-    wanted.visit(same.program)
-    return wanted.values
-
-
-class Widest:
     """The maximal number of values of the item type of a program's sets.
 
     Of expressions that belong to a part only the outermost are included, by their types.
     """
+    values, seen = 0, set[int]()  # parts by identity: most types are shared, and hashing one walks it
 
-    def __init__(self) -> None:
-        self.values = 0
-        self._seen: set[int] = set()  # parts by identity: most types are shared, and hashing one walks it
-
-    def visit(self, part: Any) -> None:
-        """Include the sets inside a part of a program, which must outlive this object."""
-        if id(part) in self._seen:
+    def visit(part: Any) -> None:
+        nonlocal values
+        if id(part) in seen:
             return
         if isinstance(part, tuple):
             for item in part:
-                self.visit(item)
+                visit(item)
             return
         kind: type = type(part)
         names = _names(kind)
         if not names:
             return
-        self._seen.add(id(part))
+        seen.add(id(part))
         if isinstance(part, Set):
-            self.values = max(self.values, cardinality(part.item))
+            values = max(values, cardinality(part.item))
         if isinstance(part, Node):
-            self.visit(part.type)
+            visit(part.type)
             return
         for name in names:
             inner = getattr(part, name)
             if type(inner) not in _LEAVES:
-                self.visit(inner)
+                visit(inner)
+
+    # A name has its type wherever it is used, too.
+    for expr in expressions(same.program):
+        visit(expr.type)
+    visit(same.program)
+    return values
 
 
 @cache

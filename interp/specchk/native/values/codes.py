@@ -101,21 +101,11 @@ class Codes:
         """A field of a record."""
         return self.part(kind.fields[index][1], record, layout.field_offset(kind, index))
 
-    def record(self, kind: Record, values: list[Val]) -> Val:
-        """A record with these held values, one for each field."""
+    def joined(self, kind: Record | Map, values: Iterable[Val]) -> Val:
+        """A record or map with these held values, one for each field, or for each key in order."""
         out: Val = 0
-        for index, ((_, item), value) in enumerate(zip(kind.fields, values, strict=True)):
-            out = self.asm.bor(
-                out, self.placed(item, value, layout.field_offset(kind, index), register(kind))
-            )
-        return out
-
-    def map(self, kind: Map, values: Iterable[Val]) -> Val:
-        """A map with these held values, one for each key in order."""
-        out: Val = 0
-        for position, value in enumerate(values):
-            placed = self.placed(kind.value, value, self.key_offset(kind, position), register(kind))
-            out = self.asm.bor(out, placed)
+        for (at, part), value in zip(layout.parts_of(kind), values, strict=False):
+            out = self.asm.bor(out, self.placed(part, value, at, register(kind)))
         return out
 
     def is_some(self, kind: Option, option: Val) -> Val:
@@ -274,7 +264,6 @@ class Codes:
         return total
 
     def _entry(self, name: str, kind: ir.Type, values: Sequence[int], index: Val) -> Val:
-        """One of several constants, by index."""
         if isinstance(index, int):
             return values[index]
         table = self.asm.table(name, kind, values)

@@ -312,7 +312,7 @@ class ExpressionEmitter:
         kind = of_shape(expr.type, Map)
         shape, count = register(kind), key_count(kind)
         if count <= UNROLLED_KEYS:
-            return self.codes.map(kind, self._at_each_key(expr, kind))
+            return self.codes.joined(kind, self._at_each_key(expr, kind))
         cell = self.asm.cell(shape)
 
         def visit(rank: Val) -> None:

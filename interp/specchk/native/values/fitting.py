@@ -88,12 +88,12 @@ class Fitting(Codes):
                 return self.asm.select(self.is_some(given, value), some, 0, register(wanted))
             case Record(), Record():
                 parts = list(self._inner(value, given, wanted))
-                return self.record(wanted, [self._cut(self.convert(v, a, b), b) for v, a, b, _ in parts])
+                return self.joined(wanted, [self._cut(self.convert(v, a, b), b) for v, a, b, _ in parts])
             case Union(), Union():
                 return self._convert_union(value, given, wanted)
             case Map(), Map():
                 items = self._inner(value, given, wanted)
-                return self.map(wanted, (self._cut(self.convert(v, a, b), b) for v, a, b, _ in items))
+                return self.joined(wanted, (self._cut(self.convert(v, a, b), b) for v, a, b, _ in items))
             case Set(), Set():
                 return self._convert_set(value, given, wanted)
             case Seq() | Bag(), Seq() | Bag():

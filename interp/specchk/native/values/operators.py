@@ -63,7 +63,7 @@ def _decreased(e: Emitter, expr: Apply) -> Val:
 
 def _record(e: Emitter, expr: Apply) -> Val:
     kind = of_shape(expr.type, Record)
-    return e.codes.record(
+    return e.codes.joined(
         kind, [e.of_type(a, item) for a, (_, item) in zip(expr.args, kind.fields, strict=True)]
     )
 
@@ -111,7 +111,7 @@ def _get_or(e: Emitter, expr: Apply) -> Val:
 
 def _map(e: Emitter, expr: Apply) -> Val:
     kind = of_shape(expr.type, Map)
-    return e.codes.map(kind, (e.of_type(arg, kind.value) for arg in expr.args))
+    return e.codes.joined(kind, (e.of_type(arg, kind.value) for arg in expr.args))
 
 
 def key_position(e: Emitter, wanted: Type, key: Expr) -> Val:

@@ -43,9 +43,8 @@ class Sparse:
 
     def contains(self, kind: Set, items: Val, item: Val) -> Val:
         """Whether an item is in a set."""
-        shape = register(kind)
-        function = self._function(kind, "contains", [shape, I64], I1, lambda asm: _contains(asm, kind))
-        return self.asm.b.call(function, [self.asm.val(items, shape), self.asm.val(item)])
+        given = [(items, register(kind)), (item, I64)]
+        return self._called(kind, "contains", given, I1, lambda asm: _contains(asm, kind))
 
     def changed(self, kind: Set, name: str, items: Val, item: Val) -> Val:
         """A set with one more item, `added`, or one fewer, `removed`."""
@@ -64,8 +63,7 @@ class Sparse:
                 )
             asm.b.ret(out.packed())
 
-        function = self._function(kind, name, [shape, I64, PTR], shape, build)
-        return self.asm.b.call(function, [self.asm.val(items, shape), self.asm.val(item), self._overflow])
+        return self._called(kind, name, [(items, shape), (item, I64), (self._overflow, PTR)], shape, build)
 
     def merged(self, kind: Set, name: str, a: Val, b: Val) -> Val:
         """The items of either set (`united`), of both (`common`), or only of the first (`without`)."""
@@ -75,8 +73,7 @@ class Sparse:
             left, right, asm.overflow = asm.function.args
             asm.b.ret(_merge(asm, kind, name, left, right))
 
-        function = self._function(kind, name, [shape, shape, PTR], shape, build)
-        return self.asm.b.call(function, [self.asm.val(a, shape), self.asm.val(b, shape), self._overflow])
+        return self._called(kind, name, [(a, shape), (b, shape), (self._overflow, PTR)], shape, build)
 
     def unpacked(self, kind: Set, items: Val) -> tuple[ir.Value, Val]:
         """The items of a set as an array, and their number."""
@@ -88,18 +85,17 @@ class Sparse:
             asm.loop(0, asm.sub(count, 1), lambda i: asm.store(_slot(asm, kind, words, i), out, i))
             asm.b.ret(asm.val(count))
 
-        function = self._function(kind, "unpacked", [register(kind), PTR], I64, build)
-        return array, self.asm.b.call(function, [self.asm.val(items, register(kind)), array])
+        return array, self._called(kind, "unpacked", [(items, register(kind)), (array, PTR)], I64, build)
 
     def packed(self, kind: Set, array: ir.Value, count: Val) -> Val:
         """The set of the items in an array."""
-        function = self._function(kind, "packed", [PTR, I64], register(kind), lambda asm: _pack(asm, kind))
-        return self.asm.b.call(function, [array, self.asm.val(count)])
+        given = [(array, PTR), (count, I64)]
+        return self._called(kind, "packed", given, register(kind), lambda asm: _pack(asm, kind))
 
     def add(self, kind: Set, array: ir.Value, count: Val, item: Val) -> Val:
         """Insert an item at its place in an array, unless it is present; returns the number of items."""
-        function = self._function(kind, "add", [PTR, I64, I64, PTR], I64, lambda asm: _add(asm, kind))
-        return self.asm.b.call(function, [array, self.asm.val(count), self.asm.val(item), self._overflow])
+        given = [(array, PTR), (count, I64), (item, I64), (self._overflow, PTR)]
+        return self._called(kind, "add", given, I64, lambda asm: _add(asm, kind))
 
     def listed(self, kind: Set, table: ir.Value, count: int, item: Val) -> Val:
         """Whether an item is in a sorted table."""
@@ -108,28 +104,27 @@ class Sparse:
             array, size, code = asm.function.args
             asm.b.ret(_search(asm, kind, size, code, lambda i: asm.load(array, i)))
 
-        function = self._function(kind, "listed", [PTR, I64, I64], I1, build)
-        return self.asm.b.call(function, [table, self.asm.val(count), self.asm.val(item)])
+        return self._called(kind, "listed", [(table, PTR), (count, I64), (item, I64)], I1, build)
 
     @property
     def _overflow(self) -> ir.Value:
         # Null if nothing can overflow: renaming the items of a set does not enlarge it.
         return self.asm.overflow if self.asm.overflow is not None else ir.ConstantValue(PTR, None)
 
-    def _function(
-        self, kind: Set, name: str, args: Sequence[ir.Type], result: ir.Type, build: Build
-    ) -> ir.Function:
-        """A function of the module, built on first use."""
+    def _called(
+        self, kind: Set, name: str, given: Sequence[tuple[Val, ir.Type]], result: ir.Type, build: Build
+    ) -> ir.Value:
+        """The result of a function of the module, built on first use."""
         order = kind.item if has_set(kind.item) else width(kind.item)
         # The last part is whether a set may have more items than slots at all.
         parts = (order, slots_of(kind), slots_of(kind) < cardinality(kind.item))
         full = f"sparse.{name}.{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}"
         module = self.asm.function.module
         if full not in module.globals:
-            asm = Asm.of(module, full, args, result)
+            asm = Asm.of(module, full, [type_ for _, type_ in given], result)
             build(asm)
             asm.finish()
-        return module.function(full)
+        return self.asm.b.call(module.function(full), [self.asm.val(value, type_) for value, type_ in given])
 
 
 class ItemsListing:

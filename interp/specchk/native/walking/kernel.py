@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from specchk.codegen import ir
 from specchk.ir.program import Action, Program
-from specchk.native.kernel.predicates import RECORD, Predicates
+from specchk.native.kernel.predicates import RECORD, NewPredicates
 from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import I128, TableKernel
 from specchk.native.machine.asm import I64, PTR, Asm, Val
 from specchk.native.machine.frames import records_of
-from specchk.native.machine.layout import StateLayout
-from specchk.native.values.totality import ExpressionFacts
 from specchk.native.walking.frames import END_BITS, REACHED_WORDS, WalkControl, WalkEnd, WalkThread
 
 GOLDEN, _MIX_A, _MIX_B = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -73,11 +71,9 @@ def emit_note_of_walk(module: ir.IRModule, program: Program) -> None:
     asm.end()
 
 
-def emit_check_of_walk(
-    module: ir.IRModule, program: Program, layout: StateLayout, facts: ExpressionFacts
-) -> ir.Function:
+def emit_check_of_walk(new: NewPredicates, program: Program) -> ir.Function:
     """Emit `check(state, thread) -> i1`: whether the walk may continue; invariants are checked first."""
-    predicates = Predicates(module, "check", program, layout, facts)
+    predicates = new("check")
     predicates.share((*program.invariants, *program.constraints, *program.witnesses))
     predicates.check_each(program.invariants)
     failed = predicates.asm.load(predicates.thread, WalkThread.FAILED)

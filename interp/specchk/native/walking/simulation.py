@@ -36,11 +36,11 @@ from specchk.meaning.properties import Properties
 from specchk.meaning.step import Stepper
 from specchk.meaning.values import State
 from specchk.native.compiler import KernelSource, load_kernel
+from specchk.native.kernel.predicates import NewPredicates
 from specchk.native.machine.frames import records_of
 from specchk.native.machine.layout import NoRoom, layout_of, mask
 from specchk.native.machine.rooms import first_room, with_room
 from specchk.native.optimise import Tiers
-from specchk.native.values.totality import ExpressionFacts
 from specchk.native.walking.frames import WalkEnd, WalkThread
 from specchk.native.walking.kernel import (
     SharedOutSteps,
@@ -98,9 +98,9 @@ class WalkSource(KernelSource, frozen=True, dict=True):
         """See `KernelSource`."""
         emit_note_of_walk(module, self.program)
 
-    def emit_check(self, module: ir.IRModule, facts: ExpressionFacts) -> ir.Function:
+    def emit_check(self, new: NewPredicates) -> ir.Function:
         """See `KernelSource`."""
-        return emit_check_of_walk(module, self.program, self.layout, facts)
+        return emit_check_of_walk(new, self.program)
 
 
 def simulate(

@@ -9,17 +9,6 @@ from msgspec import Struct, field
 from specchk.spark.states.slices import Slice
 
 
-def described(slices: Sequence[Slice]) -> str:
-    """The slices of a level, for a report."""
-    size, outside = sum(about.inside for about in slices), sum(about.outside for about in slices)
-    generated = sum(about.tally.generated for about in slices)
-    sent = sum(about.received_bytes for about in slices)
-    skew = max(about.inside for about in slices) * len(slices) / max(1, size)
-    return (
-        f"{size} new, {generated - size - outside} again, {sent / (1 << 20):.1f} MB shuffled, skew {skew:.2f}"
-    )
-
-
 class TableCount(Struct):
     """The number of tables with which slices were computed, and of slices whose table lacked levels."""
 
@@ -44,5 +33,10 @@ class TableCount(Struct):
 
     def note(self, slices: Sequence[Slice], level: int, seconds: float) -> str:
         """A report on the last slices, the number of tables so far, and the seconds of the level."""
+        size, outside = sum(about.inside for about in slices), sum(about.outside for about in slices)
+        again = sum(about.tally.generated for about in slices) - size - outside
+        sent = sum(about.received_bytes for about in slices) / (1 << 20)
+        skew = max(about.inside for about in slices) * len(slices) / max(1, size)
+        found = f"{size} new, {again} again, {sent:.1f} MB shuffled, skew {skew:.2f}"
         rebuilt = f"{self.caught_up} of {self.slices} slices with a table rebuilt, tables {self.ratio:.2f}x"
-        return f"level {level}: {described(slices)}, {rebuilt}, {seconds:.2f} s"
+        return f"level {level}: {found}, {rebuilt}, {seconds:.2f} s"
