@@ -7,7 +7,6 @@ not used of its chunk is free until it does.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -21,7 +20,7 @@ from specchk.meaning.values import State
 from specchk.native.machine import frames
 from specchk.native.machine.frames import SharedWord, Thread
 from specchk.native.machine.layout import StateLayout
-from specchk.native.machine.loaded import Loaded
+from specchk.native.machine.loaded import Loaded, resting
 from specchk.native.machine.memory import Region, Words, address_space
 from specchk.native.machine.runs import Run, ends_of, pieces, sampled, without
 from specchk.native.machine.slots import LOAD, fast_until, first_slots, grown
@@ -31,7 +30,6 @@ TOTALS = (Thread.GENERATED, Thread.CUTS, Thread.NEW, Thread.OUTSIDE, Thread.SKIP
 ADDRESS_SPACE = 1 << 42
 # Small enough that all have work at the end of a level, large enough that the cursor is not contended.
 PIECE = 512  # states in a piece of work
-RESTING_AT_ONCE = 4096  # states in one call of the kernel
 # The longest delay of a limit, Control-C or progress; the workers themselves are not slowed down by it.
 WAIT_S = 0.05
 
@@ -378,22 +376,6 @@ def wait(futures: list[Future[None]], looking: Callable[[], object], control: Wo
             # waits for all.
             future.exception()
         raise
-
-
-def resting(kernel: Loaded, thread: int, words: int, address: int, count: int) -> Iterator[tuple[int, ...]]:
-    """The packed states at an address that have no steps, unless `deadlock ok` allows that.
-
-    `thread` is the address of a worker's block whose counts do not matter.
-    """
-    places = Words(RESTING_AT_ONCE + 1)
-    for first in range(0, count, RESTING_AT_ONCE):
-        start = address + 8 * words * first
-        size = min(RESTING_AT_ONCE, count - first)
-        kernel.call["resting"](thread, start, size, places.address)
-        # Read in place: a level may be most of the memory.
-        data = (ctypes.c_uint64 * (words * size)).from_address(start)
-        for place in places.read(1, places[0]):
-            yield tuple(data[words * place : words * (place + 1)])
 
 
 def collision_warning(program: Program, states: int) -> str:

@@ -10,8 +10,9 @@ from itertools import accumulate, chain
 from specchk.native.exchange import address_of
 from specchk.native.explain import Explainer
 from specchk.native.machine.frames import DEADLOCK
+from specchk.native.machine.loaded import resting
 from specchk.native.machine.runs import sampled
-from specchk.native.store import NotedState, resting
+from specchk.native.store import NotedState
 from specchk.search.findings import Findings
 from specchk.spark.parcel import Host
 

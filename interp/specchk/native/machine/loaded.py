@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from specchk.codegen.images import Image, processor_name
-from specchk.native.machine.memory import Region
+from specchk.native.machine.memory import Region, Words
 
 Entries = tuple[tuple[str, int], ...]  # the functions that Python calls, with the number of arguments
 EXCHANGE: Entries = (
     ("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6), ("resting", 4),
 )  # fmt: skip
+AT_ONCE = 4096  # states in one call of `resting`
 
 
 class Loaded(Struct, frozen=True):
@@ -87,3 +88,19 @@ def in_memory(code: ObjectCode) -> Loaded | None:
     if code.image is None or code.processor != processor_name():
         return None
     return placed(code.image, EXCHANGE)
+
+
+def resting(kernel: Loaded, thread: int, words: int, address: int, count: int) -> Iterator[tuple[int, ...]]:
+    """The packed states at an address that have no steps, unless `deadlock ok` allows that.
+
+    `thread` is the address of a worker's block whose counts do not matter.
+    """
+    places = Words(AT_ONCE + 1)
+    for first in range(0, count, AT_ONCE):
+        start = address + 8 * words * first
+        size = min(AT_ONCE, count - first)
+        kernel.call["resting"](thread, start, size, places.address)
+        # Read in place: a level may be most of the memory.
+        data = (ctypes.c_uint64 * (words * size)).from_address(start)
+        for place in places.read(1, places[0]):
+            yield tuple(data[words * place : words * (place + 1)])
