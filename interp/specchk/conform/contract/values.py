@@ -27,7 +27,7 @@ from msgspec import Struct
 from specchk.ir.nodes import Value
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.types import show as show_type
-from specchk.meaning.values import pairs_of, show, universe
+from specchk.meaning.values import pairs_of, positions, show
 
 MAPPINGS = (dict, Mapping)  # which is tried first
 COLLECTIONS = (set, frozenset, AnySet, Sequence)
@@ -90,7 +90,7 @@ LASTING = frozenset({bool, int, float, str, type(None), frozenset, Table})
 @lru_cache(maxsize=4096)
 def _keys(kind: Type) -> tuple[tuple[Any, str], ...]:
     """The plain keys of a map in the order of its values, each with its text in a spec."""
-    return tuple((plain(key, kind), show(key, kind)) for key in sorted(universe(kind)))
+    return tuple((plain(key, kind), show(key, kind)) for key in positions(kind))
 
 
 def plain(value: Any, kind: Type) -> Any:

@@ -111,6 +111,14 @@ class ByLocation(Generic[T]):
         return [at for at, chosen in enumerate(self._chosen) if not changed.isdisjoint(chosen)]
 
 
+def changed(numbers: Numbers, changes: Iterable[tuple[int, int]]) -> Numbers:
+    """The numbers of a state after changes of some locations."""
+    after = list(numbers)
+    for location, number in changes:
+        after[location] = number
+    return tuple(after)
+
+
 def picked(locations: Numbers) -> Callable[[Sequence[int]], Numbers]:
     """A selector of the numbers of some locations from those of a state."""
     # Called for each state and instance; an itemgetter is the fastest, but of one position it makes no tuple.

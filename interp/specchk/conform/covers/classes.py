@@ -22,7 +22,7 @@ from specchk.conform.covers.cases import EffectClass, stable_id
 from specchk.ir.program import Action
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.meaning.tracing import Decision, Marks, Tracer
-from specchk.meaning.values import State, universe
+from specchk.meaning.values import State, positions
 
 Key = tuple[int, Marks, tuple[str, ...]]
 ProbeKey = tuple[int, frozenset[Marks]]
@@ -36,7 +36,6 @@ class Classifier:
     def __init__(self, tracer: Tracer) -> None:
         self.tracer = tracer
         self.program = tracer.program
-        self._orders: dict[Type, tuple[Any, ...]] = {}
         self._texts = _distinct(tracer)
         self._known = lru_cache(KEPT)(self._effect)
 
@@ -64,8 +63,7 @@ class Classifier:
             return
         match kind:
             case Map():
-                keys = self._order(kind.key)
-                for key, was, now in zip(keys, old, new, strict=True):
+                for key, was, now in zip(positions(kind.key), old, new, strict=True):
                     if was != now:
                         inside = f"{place}[{_called(key, kind.key, at)}]"
                         yield from self._changes(inside, kind.value, was, now, at)
@@ -79,11 +77,6 @@ class Classifier:
                 yield from self._changes(place, kind.item, old[0], new[0], at)
             case _:
                 yield f"{place} {_turn(kind, old, new, at)}"
-
-    def _order(self, kind: Type) -> tuple[Any, ...]:
-        if kind not in self._orders:
-            self._orders[kind] = tuple(sorted(universe(kind)))
-        return self._orders[kind]
 
     def described(self, key: Key) -> EffectClass:
         """The class of a step, in terms of the spec."""

@@ -14,17 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from specchk.conform.covers.by_location import Numbers
+from specchk.conform.covers.by_location import Numbers, changed
 from specchk.conform.covers.classes import Classifier
-from specchk.conform.covers.instances import (
-    AllSteps,
-    Changes,
-    Drawn,
-    Instances,
-    InstanceSteps,
-    Kinds,
-    changed,
-)
+from specchk.conform.covers.instances import AllSteps, Changes, Drawn, Instances, InstanceSteps, Kinds
 from specchk.ir.program import Program
 from specchk.meaning.initial import initial_states
 from specchk.meaning.properties import Properties

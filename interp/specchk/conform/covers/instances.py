@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
-from specchk.conform.covers.by_location import KEPT, ByLocation, Numbers, picked
+from specchk.conform.covers.by_location import KEPT, ByLocation, Numbers, changed, picked
 from specchk.conform.covers.classes import Classifier, Key
 from specchk.conform.covers.locations import Touched
 from specchk.ir.nodes import Value
@@ -26,14 +26,6 @@ Changes = tuple[tuple[int, int], ...]  # locations, each with the number of its 
 
 # Enough for `cover` to choose among; all of them would be the whole graph.
 CANDIDATES = 16  # examples kept of each class
-
-
-def changed(numbers: Numbers, changes: Changes) -> Numbers:
-    """The numbers after some changes."""
-    after = list(numbers)
-    for location, number in changes:
-        after[location] = number
-    return tuple(after)
 
 
 class Kinds(Struct):

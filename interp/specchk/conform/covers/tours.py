@@ -87,18 +87,10 @@ def unfold(graph: ClassGraph, most: int = MOST_SEQUENCES) -> Unfolding | None:
 def tours(unfolding: Unfolding) -> Iterator[Path]:
     """Paths that contain every edge of an unfolding."""
     left = [dict.fromkeys(edges) for edges in unfolding.steps]
-    while True:
-        start_and_path = next(
-            (
-                (state, path)
-                for state, node in unfolding.starts.items()
-                if (path := _tour(unfolding, left, node))
-            ),
-            None,
-        )
-        if start_and_path is None:
-            return
-        yield start_and_path[0], tuple(start_and_path[1])
+    # From a start with no edge left to take there is none later, either.
+    for state, node in unfolding.starts.items():
+        while path := _tour(unfolding, left, node):
+            yield state, tuple(path)
 
 
 def _tour(unfolding: Unfolding, left: list[dict[ClassifiedEdge, None]], start: int) -> list[ClassifiedEdge]:

@@ -33,7 +33,7 @@ from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.replay import Replayer
 from specchk.ir.program import Program
 from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set, Sort, Type, Union, show
-from specchk.meaning.values import State, universe
+from specchk.meaning.values import State, positions
 from specchk.search.verdict import Step
 
 WIDTH = 110
@@ -230,7 +230,7 @@ def exact(value: Any, kind: Type) -> Any:
                 return plain(value, kind)
             return name, _fields(value[1], fields)
         case Map():
-            keys = [exact(key, kind.key) for key in sorted(universe(kind.key))]
+            keys = [exact(key, kind.key) for key in positions(kind.key)]
             if not all(isinstance(key, bool | int | str) for key in keys):
                 raise CannotFreeze(f"a key of type {show(kind.key)} has no short form in Python")
             return dict(zip(keys, (exact(item, kind.value) for item in value), strict=True))
