@@ -14,8 +14,8 @@ from specchk.conform.gate.tiers import SMOKE_WALKS, Part, SuiteBudget, parts_of,
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.suites import SuiteResult
-from specchk.conform.report.gate_page import sections
 from specchk.conform.report.junit import CUT, ENDED, LEFT_OUT, VACUOUS, junit
+from specchk.conform.report.page import sections
 from specchk.conform.report.suite import render
 from specchk.lang.frontend import check
 

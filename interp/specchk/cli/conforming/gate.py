@@ -32,9 +32,9 @@ from specchk.conform.mutation.scores import CURATED
 from specchk.conform.mutation.scores_file import NoScores, Scores, read_scores
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report import gate_report
-from specchk.conform.report.gate_page import listed, sections
 from specchk.conform.report.gate_report import ConditionStatus, Standing
 from specchk.conform.report.junit import junit
+from specchk.conform.report.page import listed, sections
 from specchk.conform.work.crews import Crew
 
 Run = tuple["Gate", list[Part], list[SuiteResult]]
