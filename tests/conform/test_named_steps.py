@@ -11,7 +11,7 @@ from bank import bank
 
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.tracing import Call, Repeated
-from specchk.conform.recordings.events.called import CalledInstances, RepeatedInstances
+from specchk.conform.recordings.events.reading import CalledInstances, RepeatedInstances
 from specchk.conform.recordings.events.steps import NamedSteps
 from specchk.lang.frontend import check
 from specchk.meaning.initial import initial_states

@@ -131,11 +131,8 @@ def render(name: str, events: int, explanation: Explanation) -> str:
     if explanation.reason:
         lines += [f"why: {explanation.reason}", ""]
     if explanation.misses:
-        many = (
-            "the only possible state"
-            if explanation.candidates == 1
-            else f"any of the {explanation.candidates} possible states"
-        )
+        count = explanation.candidates
+        many = "the only possible state" if count == 1 else f"any of the {count} possible states"
         lines += [f"why the spec does not allow it, from {many}:"]
         for miss in explanation.misses:
             lines += miss_lines(miss)

@@ -37,11 +37,10 @@ from msgspec.structs import replace
 from specchk.compile.instantiate import Instance
 from specchk.conform.contract.recording import Event, Recording
 from specchk.conform.contract.tracing import ANY, BeyondBounds, Call, ImpossibleEvent, Meaning, Tracing
-from specchk.conform.recordings.events.beyond import lists_horizon
-from specchk.conform.recordings.events.called import CalledInstances, Instances, RepeatedInstances, SpecStep
+from specchk.conform.recordings.events import reading
 from specchk.conform.recordings.events.fields import Compared, Fields
 from specchk.conform.recordings.events.open_states import OpenFields, OpenSteps, closed_state
-from specchk.conform.recordings.events.reading import EventReader, ReadEvent
+from specchk.conform.recordings.events.reading import Instances, ReadEvent, RepeatedInstances, SpecStep
 from specchk.conform.recordings.events.steps import Horizons, NamedSteps, distinct
 from specchk.ir.footprint import starts_list_horizon
 from specchk.ir.types import Map
@@ -132,9 +131,9 @@ class Validator:
             self.steps = NamedSteps(self.program, horizons)
             self.fields = Fields(instance, horizons)
         self.initial = self.steps.initial()
-        called = CalledInstances(self.program, horizons)
+        called = reading.CalledInstances(self.program, horizons)
         self.instances, self.step = called.of, called.step
-        self.reader = EventReader(called, self.fields)
+        self.reader = reading.EventReader(called, self.fields)
 
     @cached_property
     def without_horizons(self) -> Validator:
@@ -189,7 +188,7 @@ class Validator:
         called = by.reader.instances
         # First for all recordings so far, since only for few specs there are such calls.
         is_listed = called.lists_horizon or by.fields.lists_horizon or starts_list_horizon(by.program)
-        return is_listed and lists_horizon(by.fields, tracing, recording, blocked.number)
+        return is_listed and reading.lists_horizon(by.fields, tracing, recording, blocked.number)
 
     def _explained(self, tracing: Tracing, recording: Recording) -> Explained:
         """As `explain`, by this validator."""

@@ -195,11 +195,7 @@ class Fields:
 
     def agree(self, state: State, seen: Sequence[Seen]) -> bool:
         """Whether a state agrees with the fields of an event."""
-        return bool(self.agreeing((state,), seen))
-
-    def agreeing(self, states: Sequence[State], seen: Sequence[Seen]) -> list[State]:
-        """The states that agree with the fields of an event."""
-        return self.having(states, self.wanted(seen)) if seen else list(states)
+        return not seen or bool(self.having((state,), self.wanted(seen)))
 
     def wanted(self, seen: Sequence[Seen]) -> WantedValues:
         """The fields of an event, as values of the spec."""

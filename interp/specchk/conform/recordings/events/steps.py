@@ -1,6 +1,6 @@
 """Steps of named instances: only the states after them are needed, and no coverage is counted.
 
-Not here: the definition of a step (`meaning.step`), and the instances named by an event (`called`).
+Not here: the definition of a step (`meaning.step`), and the instances named by an event (`reading`).
 """
 
 from __future__ import annotations
