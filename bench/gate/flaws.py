@@ -50,7 +50,7 @@ from specchk.conform.mutation.patches import Patch, forget, install, source_of
 from specchk.conform.mutation.reach import touched
 from specchk.conform.mutation.recorded import Recorded
 from specchk.conform.replay.divergence import differences, wanted
-from specchk.conform.work.pool import Say, Task, run_all
+from specchk.conform.work.forks import Say, Task, run_all
 from specchk.lang.frontend import check
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -57,7 +57,7 @@ class Shuffled:
         done = {}
         for number in order:
             sent = pickle.loads(pickle.dumps((work, pieces[number])))
-            done[number] = pickle.loads(pickle.dumps(sent[0].begin(self.cls, self.folder)(sent[1])))
+            done[number] = pickle.loads(pickle.dumps(sent[0](self.cls, self.folder)(sent[1])))
         return [done[number] for number in range(len(pieces))]
 
 

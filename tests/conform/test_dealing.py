@@ -13,8 +13,7 @@ from bank_tracing import BankTracing, moved, recorded
 
 from specchk.conform.contract.recording import Recording
 from specchk.conform.recordings.campaign import Dealt, dealt_by_program
-from specchk.conform.work.claims import MOST_TOKENS, Claims
-from specchk.conform.work.forks import each
+from specchk.conform.work.forks import MOST_TOKENS, Claims, each
 
 
 class SizedTracing(BankTracing):

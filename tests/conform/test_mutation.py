@@ -31,7 +31,7 @@ from specchk.conform.mutation.outcomes import MutantOutcome
 from specchk.conform.mutation.patches import Patch, StalePatch, forget, install, patched
 from specchk.conform.mutation.reach import reaches, recording, touched
 from specchk.conform.mutation.scores import REQUIRED, Requirement, Score, headline
-from specchk.conform.work.pool import run_all
+from specchk.conform.work.forks import run_all
 from specchk.lang.frontend import check
 
 MUTANTS = ROOT / "conformance" / "mutants"

@@ -16,7 +16,7 @@ from specchk.conform.contract.load import load_binding
 from specchk.conform.covers.cases import label_of
 from specchk.conform.mutation.mutants import load
 from specchk.conform.mutation.patches import Patch, forget, install
-from specchk.conform.work.pool import Say, run_all
+from specchk.conform.work.forks import Say, run_all
 
 CONFORMANCE = ROOT / "conformance"
 MUTANTS = CONFORMANCE / "mutants"

@@ -56,7 +56,7 @@ class Desk:
     rows: dict[str, Any] = field(default_factory=dict)
 
     def each(self, work: Job[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
-        do = work.begin(BankTracing, self.folder)
+        do = work(BankTracing, self.folder)
         for piece in pieces:
             for entry in getattr(piece, "entries", ()):
                 self.done[entry.place] += 1
@@ -254,7 +254,7 @@ def test_what_was_in_use_at_the_end_of_a_piece_is_collected_some_pieces_later(de
             self.me = self
 
     gone, crew = list[int](), desk({"a": written(RIGHT)})
-    answer = Explaining(CampaignOptions(), "bank.spec", crew.read).begin(BankTracing, crew.folder)
+    answer = Explaining(CampaignOptions(), "bank.spec", crew.read)(BankTracing, crew.folder)
     for number in range(2 * ALL_AFTER):
         task = Task()
         weakref.finalize(task, gone.append, number)

@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 import pytest
 
-from specchk.conform.work.pool import run_all
+from specchk.conform.work.forks import run_all
 
 
 def test_what_a_task_said_before_it_was_killed_counts(tmp_path):
@@ -101,7 +101,7 @@ def test_a_task_that_is_interrupted_prints_nothing(capfd):
 NESTED = """
 import os
 from threading import Event
-from specchk.conform.work.pool import run_all
+from specchk.conform.work.forks import run_all
 
 def inner(say):
     os.write(1, f"{os.getpid()}\\n".encode())
@@ -129,7 +129,7 @@ def test_processes_end_with_the_one_that_waits_for_them(number):
 
 DURING_A_FORK = """
 import os, signal
-from specchk.conform.work.pool import run_all
+from specchk.conform.work.forks import run_all
 os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGINT))
 (ended,) = run_all([lambda say: say("begun")], 1)
 print(ended.how, ended.why.split(",")[0])

@@ -25,7 +25,7 @@ from specchk.conform.behaviour.running import behave, observed, taken
 from specchk.conform.contract.load import load_behaviours
 from specchk.conform.mutation.mutants import load
 from specchk.conform.mutation.patches import forget, install
-from specchk.conform.work.pool import run_all
+from specchk.conform.work.forks import run_all
 
 FILE = ROOT / "conformance" / "behaviour" / "behaviours.py"
 REPLOG = ROOT / "impl" / "replog"

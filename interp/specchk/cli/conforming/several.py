@@ -22,7 +22,7 @@ from specchk.cli.crews import of_ended
 from specchk.cli.ends import exit_code
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
-from specchk.conform.work.pool import Ended, Say, run_all
+from specchk.conform.work.forks import Ended, Say, run_all
 from specchk.processes import cores
 
 Commands = Mapping[str, Callable[[], object]]  # by the binding that each is for

@@ -62,13 +62,9 @@ class Trial(Struct, frozen=True):
     key: str = ""
 
 
-class Trials(Struct, frozen=True):
+def _trying(cls: Any, _: Path) -> Callable[[Trial], Tried]:
     """A `crews.Job` that runs controls."""
-
-    def begin(self, cls: Any, folder: Path) -> Callable[[Trial], Tried]:
-        """The function that runs controls of a binding."""
-        del folder
-        return lambda trial: try_control(cls, trial)
+    return partial(try_control, cls)
 
 
 def try_controls(
@@ -83,7 +79,7 @@ def try_controls(
         return tuple(try_control(cls, trial, sides) for trial in every)
     # Of what loads them the crew has nothing.
     loaded = [replace(trial, load=partial(_given, trial.load())) for trial in every]
-    return tuple(crew.each(Trials(), loaded, f"{cls.__name__}: {len(every)} controls"))
+    return tuple(crew.each(_trying, loaded, f"{cls.__name__}: {len(every)} controls"))
 
 
 def _given(suite: Suite) -> Suite:

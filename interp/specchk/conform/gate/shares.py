@@ -57,22 +57,15 @@ class ShareResult(Struct, frozen=True):
     seconds: float
 
 
-class Suites(Struct, frozen=True):
-    """A `crews.Job`: lots, packed separately, so that a worker unpacks only the lots that it needs."""
+def _running(lots: Sequence[bytes], budget: SuiteBudget, cls: Any, _: Path) -> Callable[[Share], ShareResult]:
+    """A `crews.Job`, for some lots, that runs shares; an unpacked lot is kept."""
 
-    lots: tuple[bytes, ...]
-    budget: SuiteBudget
+    @cache
+    def opened(number: int) -> Lot:
+        lot: Lot = pickle.loads(lots[number])  # noqa: S301 - packed by `run_parts_by`
+        return lot
 
-    def begin(self, cls: Any, folder: Path) -> Callable[[Share], ShareResult]:
-        """The function that runs shares; an unpacked lot is kept."""
-        del folder
-
-        @cache
-        def opened(number: int) -> Lot:
-            lot: Lot = pickle.loads(self.lots[number])  # noqa: S301 - packed by `run_parts_by`
-            return lot
-
-        return lambda share: _done(opened(share.lot), share, cls, self.budget)
+    return lambda share: _done(opened(share.lot), share, cls, budget)
 
 
 def _done(lot: Lot, share: Share, cls: Any, budget: SuiteBudget) -> ShareResult:
@@ -92,7 +85,7 @@ def run_parts_by(crew: Crew, parts: Sequence[Part], budget: SuiteBudget) -> list
     # Packed one by one: a worker opens the lots that its shares need, and not all.
     packed = tuple(pickle.dumps(lot, protocol=5) for lot in lots)
     about = f"{parts[0].instance.program.spec}: {len(parts)} suites of {type(parts[0].binding).__name__}"
-    return joined(lots, crew.each(Suites(packed, budget), shares_of(lots, crew.hands), about))
+    return joined(lots, crew.each(partial(_running, packed, budget), shares_of(lots, crew.hands), about))
 
 
 def lots_of(parts: Sequence[Part], budget: SuiteBudget) -> list[Lot]:

@@ -22,7 +22,7 @@ from specchk.conform.mutation.members import Kill
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.mutate import UNCHANGED
 from specchk.conform.mutation.outcomes import Baseline, MutantOutcome, words_of
-from specchk.conform.work.pool import DONE, LATE, Ended, Say, run_all
+from specchk.conform.work.forks import DONE, LATE, Ended, Say, run_all
 from specchk.processes import cores
 
 LIMIT_SECONDS = 1800.0  # for a self-check that hangs; it decides nothing

@@ -37,14 +37,13 @@ from specchk.conform.covers.cache import cached_suite
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, label_of
 from specchk.conform.gate import choices
 from specchk.conform.gate.lock import of_spec
-from specchk.conform.gate.tiers import Part, with_choices
+from specchk.conform.gate.tiers import Part, SuiteBudget, run_whole, with_choices
 from specchk.conform.mutation.patches import run_file
 from specchk.conform.recordings.validate import Validator
-from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import Runner
-from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
+from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_walks
 from specchk.conform.work.effort import ENDLESS, TooMuch, WorkMeter
 from specchk.conform.work.programs import whole_instance
 from specchk.lang.frontend import CheckedSpec
@@ -206,8 +205,10 @@ class SuiteMember(Struct, frozen=True):
         elif self.at.suite == "walks":
             self._walks(Replayer(cls(program)), reporter)
         else:
-            run = run_faults if self.at.suite == "faults" else run_product
-            reporter.check("all", lambda: failure_of(run(Replayer(cls(program)), self.limit)))
+            budget = SuiteBudget(self.limit)
+            reporter.check(
+                "all", lambda: failure_of(run_whole(Replayer(cls(program)), self.at.suite, budget))
+            )
         return True
 
     def _cases(self, bench: Bench, replayer: Replayer[Any], reporter: Reporter) -> None:

@@ -33,24 +33,16 @@ from msgspec import Struct
 from specchk import kept
 from specchk.conform.contract.failures import LEAVING
 from specchk.conform.gate import choices
-from specchk.conform.mutation import outcomes
-from specchk.conform.mutation.members import (
-    Bench,
-    Member,
-    Reporter,
-    SuiteMember,
-    is_failure,
-    listed,
-    members_of,
-)
+from specchk.conform.mutation import members, outcomes
+from specchk.conform.mutation.members import Bench, Member, Reporter, SuiteMember
 from specchk.conform.mutation.mutants import Mutant, MutantError
 from specchk.conform.mutation.other_gates import files_of
 from specchk.conform.mutation.outcomes import Baseline, MutantOutcome
 from specchk.conform.mutation.patches import Counted, Patch, forget, install
 from specchk.conform.mutation.reach import modules_of, reaches, recording, touched
 from specchk.conform.work.effort import TooMuch
+from specchk.conform.work.forks import Ended, Say, Task, run_all
 from specchk.conform.work.installed import installed
-from specchk.conform.work.pool import Ended, Say, Task, run_all
 from specchk.conform.work.sources import is_theirs
 from specchk.processes import cores
 
@@ -101,13 +93,6 @@ class Records(Struct, Generic[T], frozen=True):
 By = Callable[["MutationCampaign", Sequence[Subject], float, Callable[[int, Ended], None]], list[Ended]]
 
 
-def _here(
-    campaign: MutationCampaign, todo: Sequence[Subject], seconds: float, done: Callable[[int, Ended], None]
-) -> list[Ended]:
-    workers = campaign.settings.workers or cores()
-    return run_all([campaign.task(subject) for subject in todo], workers, seconds, done)
-
-
 @dataclass(slots=True)
 class MutationCampaign:
     """The common data of all mutants of one implementation; `packages` are the top names of changed modules.
@@ -130,7 +115,7 @@ class MutationCampaign:
 
     def _listed(self) -> list[Member]:
         """The selected members; `MutantError` for a pattern that selects none."""
-        every = members_of(self.folder, self.bench)
+        every = members.members_of(self.folder, self.bench)
         wanted = self.settings.members.split(",")
         for glob in wanted:
             if not fnmatch.filter([member.name for member in every], glob):
@@ -189,7 +174,11 @@ class MutationCampaign:
         for member in self.members:
             if member.name in needed:
                 member.prepare(self.bench)
-        (self.by or _here)(self, [subjects[number] for number in todo], seconds, ended)
+        asked = [subjects[number] for number in todo]
+        if self.by is None:
+            run_all(list(map(self.task, asked)), self.settings.workers or cores(), seconds, ended)
+        else:
+            self.by(self, asked, seconds, ended)
         return [results[number] for number in range(len(subjects))]
 
     def task(self, subject: Subject) -> Task:
@@ -248,7 +237,7 @@ class MutationCampaign:
         except (*LEAVING, TooMuch) as error:
             # Without patches a failure is one of the members themselves, and a verdict on mutants would hide
             # it.
-            if not patches or not (isinstance(error, TooMuch) or is_failure(error)):
+            if not patches or not (isinstance(error, TooMuch) or members.is_failure(error)):
                 raise
             for member in self.members:
                 self._begin(reporter, member)
@@ -269,7 +258,9 @@ class MutationCampaign:
         """A digest of all relevant sources, except the patches."""
         files = {path.resolve() for package in self.packages for path, _ in modules_of(package)}
         files.update(self.bench.spec.parent.rglob("*.spec"))
-        files.update(self.bench.folder.glob("*.py"), self.folder.glob("*.py"), listed(self.folder, "WATCHED"))
+        files.update(
+            self.bench.folder.glob("*.py"), self.folder.glob("*.py"), members.listed(self.folder, "WATCHED")
+        )
         files.update(files_of(self.members, self.bench), self.bench.folder.glob(choices.NAME))
         # What members import besides is not known by name, so all that is loaded of the user's counts.
         files.update(_loaded())

@@ -23,8 +23,8 @@ from specchk.conform.mutation.members import Bench, listed, members_of
 from specchk.conform.mutation.mutate import By, MutationCampaign, Settings, Subject
 from specchk.conform.mutation.other_gates import files_of
 from specchk.conform.work.crews import Crew
+from specchk.conform.work.forks import Ended, run_all
 from specchk.conform.work.kit import Kit, kit_of
-from specchk.conform.work.pool import Ended, run_all
 from specchk.conform.work.sources import shown
 from specchk.lang.frontend import check
 
@@ -46,7 +46,7 @@ class Holding(Struct, frozen=True):
     suites: tuple[tuple[str, Suite], ...]
     seconds: float
 
-    def begin(self, cls: Any, folder: Path) -> Callable[[Subject], Ended]:
+    def __call__(self, cls: Any, folder: Path) -> Callable[[Subject], Ended]:
         """The function that runs one; loads the unchanged implementation, and prepares common data."""
         spec = (folder / cls.spec).resolve()
         # Suites come along: computing them would take longer than most mutants.

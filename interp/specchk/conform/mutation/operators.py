@@ -80,10 +80,8 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
         yield statement
         for name in ("body", "orelse", "finalbody"):
             yield from _statements(getattr(statement, name, []))
-        for handler in getattr(statement, "handlers", []):
-            yield from _statements(handler.body)
-        for case in getattr(statement, "cases", []):
-            yield from _statements(case.body)
+        for inner in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
+            yield from _statements(inner.body)
 
 
 def _of_statement(statement: ast.stmt, returns_nothing: bool) -> Iterator[Change]:

@@ -23,7 +23,7 @@ from specchk import kept
 from specchk.conform.mutation.members import Kill
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.reach import Lines
-from specchk.conform.work.pool import DONE, LATE, Ended
+from specchk.conform.work.forks import DONE, LATE, Ended
 
 KILLED, WEAK, ENDLESS = "killed", "weak", "endless"
 SURVIVED, UNFINISHED = "survived", "unfinished"

@@ -10,6 +10,7 @@ Invariant: each recording is in the tally once, with a verdict or with the reaso
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 
 from msgspec import Struct
@@ -19,13 +20,13 @@ from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.campaign import Campaign, all_contradicted, concluded, to_contradict
 from specchk.conform.recordings.explainer import CampaignOptions
 from specchk.conform.recordings.pieces import (
-    Contradicting,
     Explaining,
     Piece,
     PieceAnswer,
     PlacedRecording,
     Read,
     Write,
+    contradicting,
 )
 from specchk.conform.recordings.result import Tally
 from specchk.conform.work.crews import Crew, LostWork
@@ -80,7 +81,7 @@ class CrewExplainer(Struct, frozen=True):
         if not chosen:
             return tally
         pieces = [(PlacedRecording(number, places[number]), event) for number, event in chosen]
-        job = Contradicting(self.wanted, self.read)
+        job = partial(contradicting, self.wanted, self.read)
         try:
             found = self.crew.each(job, pieces, f"{self.cls.__name__}: smallest contradictions")
         except LostWork:

@@ -34,8 +34,7 @@ from specchk.conform.recordings.collector import kept_objects, rare_collections
 from specchk.conform.recordings.contradiction import Contradiction
 from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer, constants_of
 from specchk.conform.recordings.result import Firsts, RecordingResult, Tally, tally_of
-from specchk.conform.work.claims import Claims
-from specchk.conform.work.forks import each
+from specchk.conform.work.forks import Claims, each
 from specchk.lang.frontend import CheckedSpec
 
 # Not 1: some corrupted copies are behaviours of the spec as well (`corrupt`).

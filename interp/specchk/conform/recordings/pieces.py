@@ -76,7 +76,7 @@ class Explaining(Struct, frozen=True):
     read: Read
     write: Write | None = None
 
-    def begin(self, cls: Any, folder: Path) -> Callable[[Piece], PieceAnswer]:
+    def __call__(self, cls: Any, folder: Path) -> Callable[[Piece], PieceAnswer]:
         """The function that explains, by the spec of a tracing named by its original path."""
         there = str(folder / cls.spec)
         checked = check(there)
@@ -130,18 +130,14 @@ class Explaining(Struct, frozen=True):
             return RecordingResult(entry.name, bad=str(error))
 
 
-class Contradicting(Struct, frozen=True):
+def contradicting(
+    wanted: CampaignOptions, read: Read, cls: Any, folder: Path
+) -> Callable[[tuple[PlacedRecording, int]], Contradiction | None]:
     """A `crews.Job` that finds the smallest contradiction of a recording that is blocked at an event."""
-
-    wanted: CampaignOptions
-    read: Read
-
-    def begin(self, cls: Any, folder: Path) -> Callable[[tuple[PlacedRecording, int]], Contradiction | None]:
-        """The function that searches, by the spec of a tracing."""
-        explainer = RecordingExplainer(cls, check(str(folder / cls.spec)), self.wanted)
-        return lambda piece: explainer.contradiction(
-            piece[0].name, lambda: _bytes_of(self.read, piece[0], unless=-1) or b"", piece[1]
-        )
+    explainer = RecordingExplainer(cls, check(str(folder / cls.spec)), wanted)
+    return lambda piece: explainer.contradiction(
+        piece[0].name, lambda: _bytes_of(read, piece[0], unless=-1) or b"", piece[1]
+    )
 
 
 def _bytes_of(read: Read, entry: PlacedRecording, *, unless: int) -> bytes | None:

@@ -2,7 +2,7 @@
 
     conform                        a crew (`cli/crews.py` on `spark/jobs.py`)
     work and its pieces     ->     sends them, with the files of a `kit`
-                                   where a piece is done: loads the user's class, work.begin(...), do(piece)
+                                   where a piece is done: loads the user's class, do = work(...), do(piece)
     results, in order       <-     what each piece came to
 
 Invariants: a work and its pieces are values that can be sent, independent of the workers; the
@@ -16,21 +16,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-P = TypeVar("P", contravariant=True)
-T = TypeVar("T", covariant=True)
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")
+# Given the user's class, loaded from a folder where the job runs, the function that processes a piece there;
+# called once in each process.
+Job = Callable[[Any, Path], Callable[[Piece], Found]]
 
 
 class LostWork(Exception):
     """A crew lost the processes that did some pieces, but can do others; the text gives the reason."""
-
-
-class Job(Protocol[P, T]):
-    """A job that processes pieces; `cls` is the user's class, loaded from `folder` where the job runs."""
-
-    def begin(self, cls: Any, folder: Path) -> Callable[[P], T]:
-        """The function that processes a piece; called once in each process."""
 
 
 class Crew(Protocol):

@@ -12,7 +12,7 @@ these forever, so a test with a limit of work ends at the same place everywhere.
                                             queue.pop()
 
 Lines stay where they are.  A hang without running such code (a lock, a sleep, a number with too many
-digits) is not detected here; for that a process has its deadline (`pool`), which decides nothing.
+digits) is not detected here; for that a process has its deadline (`forks`), which decides nothing.
 
 Standard library only, because specchk itself is patched this way too.  Not here: how much a test is given
 (`mutate`).

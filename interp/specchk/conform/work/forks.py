@@ -1,21 +1,195 @@
-"""Work on all cores: tasks in forked processes, each of which returns a value.
+"""Work on all cores: tasks in forked processes, a limited number at a time.
+
+    each       the value of each task
+    run_all    the messages that each task sends before it ends; it is killed at its deadline, and its
+               messages until then count
+    Claims     numbers shared by several processes: a free one takes the next, and none is taken twice
 
 Forked, because a binding and its systems need not be picklable; only the result of a task is.  A
-process that has threads must not be forked, so there the tasks run one after the other: the same
-results, later.
+process that has threads must not be forked, so there `each` runs tasks one after the other: the same
+results, later.  A task of `run_all` that has sent everything and whose process lives on (by a thread that it
+left) has until its deadline, too.
+
+Invariants: the results are in the order of the tasks; no process of a task is left behind, on Linux not even
+if this one is killed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+import multiprocessing
+import os
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TypeVar
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from specchk.conform.contract.hangs import contained
-from specchk.conform.work.pool import Say, run_all
-from specchk.processes import can_fork
+from specchk.processes import can_fork, end_with, interrupts_blocked, unblock_interrupts
 
 T = TypeVar("T")
+TOKEN_BYTES = 4
+MOST_TOKENS = 4096  # far less than the capacity of a pipe, which would block a longer write
+Say = Callable[[Any], None]
+Task = Callable[[Say], None]
+DONE, LATE, LOST = "done", "late", "lost"
+_END = "end"
+_SAID = "said"
+_DIED = "died"
+_INTERRUPTED = "interrupted"
+
+
+class Ended(Struct):
+    """The messages of a task, and its end: `done`, `late` (killed at its deadline) or `lost` (it died).
+
+    `why` are the last words of a lost one: its exception and where, or its exit code; `code` is that exit
+    code (below 0 a signal's) where it had no last words.  `is_interrupted`: it was lost by Ctrl-C.
+    """
+
+    said: list[Any] = field(default_factory=list)
+    how: str = ""
+    why: str = ""
+    code: int | None = None
+    seconds: float = 0.0
+    is_interrupted: bool = False
+
+
+class _Running(Struct):
+    number: int
+    process: BaseProcess
+    begun: float  # by the clock of deadlines
+    started: float
+    ended: Ended
+
+
+def run_all(
+    tasks: Sequence[Task],
+    workers: int,
+    seconds: float | None = None,
+    done: Callable[[int, Ended], None] = lambda number, ended: None,
+    clock: Callable[[], float] = perf_counter,
+) -> list[Ended]:
+    """Run all tasks, `workers` at a time; `done` receives each finished one, in the order of ending.
+
+    `clock` determines when a task has taken more than `seconds`; None: no task ever does.
+    """
+    # Forked: a task is a closure over the objects that the parent has loaded.
+    context = multiprocessing.get_context("fork")
+    results: dict[int, Ended] = {}
+    running: dict[Connection, _Running] = {}
+    todo = list(enumerate(tasks))
+    try:
+        while todo or running:
+            while todo and len(running) < max(workers, 1):
+                number, task = todo.pop(0)
+                ours, theirs = context.Pipe(duplex=False)
+                process = context.Process(target=_work, args=(theirs, task, os.getpid()))
+                with interrupts_blocked():
+                    process.start()
+                theirs.close()
+                # Else a process that dies would leave the pipe open, and its end would never come.
+                running[ours] = _Running(number, process, clock(), perf_counter(), Ended())
+            # The next message of each task, or after the last one the end of its process.
+            events = [
+                task.process.sentinel if task.ended.how else connection
+                for connection, task in running.items()
+            ]
+            for ready in wait(events, timeout=_patience(running, seconds, clock())):
+                if isinstance(ready, Connection):
+                    _hear(ready, running[ready].ended)
+            # All that are over, not only those that were ready: a task that hangs sends nothing.
+            for connection in [one for one, task in running.items() if _is_over(task, seconds, clock())]:
+                task_run = running.pop(connection)
+                _finish(connection, task_run)
+                results[task_run.number] = task_run.ended
+                done(task_run.number, task_run.ended)
+    finally:
+        # An interrupt, too, leaves no process behind.
+        for connection, left in running.items():
+            left.process.kill()
+            _finish(connection, left)
+    return [results[number] for number in sorted(results)]
+
+
+def _patience(running: dict[Connection, _Running], seconds: float | None, now: float) -> float | None:
+    """The time until the next deadline."""
+    if seconds is None:
+        return None
+    return max(0.0, min(task.begun for task in running.values()) + seconds - now)
+
+
+def _hear(connection: Connection, ended: Ended) -> None:
+    try:
+        kind, what = connection.recv()
+    except (EOFError, OSError):
+        # The end of data after a last word is no loss.
+        ended.how = ended.how or LOST
+        return
+    if kind == _SAID:
+        ended.said.append(what)
+    elif kind in (_DIED, _INTERRUPTED):
+        ended.how, ended.why, ended.is_interrupted = LOST, what, kind == _INTERRUPTED
+    else:
+        ended.how = DONE
+
+
+def _is_over(task: _Running, seconds: float | None, now: float) -> bool:
+    if seconds is not None and now - task.begun >= seconds:
+        task.ended.how = task.ended.how or LATE
+        # SIGKILL: a mutant may have caught or blocked anything else.
+        task.process.kill()
+        return True
+    return bool(task.ended.how) and not task.process.is_alive()
+
+
+def _finish(connection: Connection, task: _Running) -> None:
+    task.process.join()
+    if task.ended.how == LATE:  # its last messages count, too
+        rest = Ended()
+        # The data in the pipe were written before the process was stopped, and count.
+        while not rest.how and connection.poll():
+            _hear(connection, rest)
+        task.ended.said += rest.said
+        # Its last word as well: then it has ended, and only its process was late.
+        if rest.how == DONE or rest.why:
+            task.ended.how, task.ended.why = rest.how, rest.why
+    connection.close()
+    task.ended.seconds = perf_counter() - task.started
+    if task.ended.how == LOST and not task.ended.why:
+        task.ended.code = task.process.exitcode
+        task.ended.why = f"exit code {task.ended.code}"
+
+
+def _work(to: Connection, task: Task, parent: int) -> None:
+    """The life of a worker process."""
+    end_with(parent)  # no process would read the results
+    # Else a process that the task forks would hold the pipe, and its end would not come with this one's.
+    os.register_at_fork(after_in_child=to.close)
+    # The parent's objects are not garbage here; without this each full collection visits all of them.
+    gc.freeze()
+    try:
+        unblock_interrupts()
+        task(lambda what: to.send((_SAID, what)))
+        to.send((_END, None))
+    # Ctrl-C reaches all processes of a terminal, and the parent reports it; a trace of each would hide that.
+    except KeyboardInterrupt as error:
+        to.send((_INTERRUPTED, _last_words(error)))
+    except BaseException as error:  # whatever ends it, it must be reported
+        to.send((_DIED, _last_words(error)))
+        raise
+    to.close()
+
+
+def _last_words(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f", {Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
 
 
 class Lost(Exception):
@@ -60,3 +234,33 @@ def _say_result(task: Callable[[], object], passing: tuple[type[Exception], ...]
             say((task(), None))
     except passing as error:
         say((None, error))
+
+
+class Claims:
+    """The numbers from 0 to `count` - 1, claimed a few at a time.
+
+        claims = Claims(521)        # before the processes are forked
+        for number in claims: ...   # in each of them
+
+    A pipe is the queue: what one process has read from it no other can read.  It needs no lock that a process
+    which dies could hold.
+
+    Invariant: all tokens are written, and the writing end is closed, before any process reads; so an empty
+    pipe is at its end, and no process waits.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._at_once = max(1, -(-count // MOST_TOKENS))
+        self._tokens, writing = os.pipe()
+        with os.fdopen(writing, "wb") as file:
+            file.writelines(first.to_bytes(TOKEN_BYTES, "little") for first in range(0, count, self._at_once))
+
+    def __iter__(self) -> Iterator[int]:
+        while token := os.read(self._tokens, TOKEN_BYTES):
+            first = int.from_bytes(token, "little")
+            yield from range(first, min(first + self._at_once, self._count))
+
+    def close(self) -> None:
+        """Close the pipe."""
+        os.close(self._tokens)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +96,8 @@ class Shipped(Struct, frozen=True):
         sys.setrecursionlimit(max(self.deep, sys.getrecursionlimit()))
         main = place / self.main
         cls = load_tracing(main) if self.is_tracing else load_binding(main)
-        return partial(_done, self.work.begin(cls, main.parent))
-
-
-def _done(do: Callable[[Any], Any], piece: Any) -> Any:
-    """The result of a piece; an implementation that calls `os._exit` diverges, as it does locally."""
-    with contained():
-        return do(piece)
+        # Each piece: an implementation that calls `os._exit` diverges, as it does locally.
+        return contained()(self.work(cls, main.parent))
 
 
 def shipped(work: Job[Any, Any], kit: Kit, cls: type[Any]) -> Shipped:

@@ -16,6 +16,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import accumulate
 from pathlib import Path, PurePath
 
 _OWN = Path(__file__).parents[2]
@@ -82,7 +83,7 @@ def _names(node: ast.AST, module: str, path: Path) -> Iterator[str]:
     """The modules that an import may denote, including enclosing packages."""
     if isinstance(node, ast.Import):
         for alias in node.names:
-            yield from _with_packages(alias.name)
+            yield from accumulate(alias.name.split("."), "{}.{}".format)
     elif isinstance(node, ast.ImportFrom):
         base = node.module or ""
         if node.level:
@@ -91,14 +92,9 @@ def _names(node: ast.AST, module: str, path: Path) -> Iterator[str]:
             # package around it.
             kept = parts[: len(parts) - node.level + (path.name == "__init__.py")]
             base = ".".join([*kept, *filter(None, [node.module])])
-        yield from _with_packages(base)
+        yield from accumulate(base.split("."), "{}.{}".format)
         # `from package import name` may name a module; a name that is none is in no `sys.modules`.
         yield from (f"{base}.{alias.name}" for alias in node.names)
-
-
-def _with_packages(name: str) -> Iterator[str]:
-    parts = name.split(".")
-    yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
 
 
 def shown(path: Path, folder: Path) -> str:
