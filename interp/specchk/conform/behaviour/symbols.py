@@ -55,16 +55,13 @@ def symbols_of(steps: Sequence[Written], group: int = 0) -> Symbols:
     """Return all digests of a run; `group` is taken from a lock to compare with."""
     group = group or max(1, -(-len(steps) // MOST_GROUPS))
     trace = [LETTERS[crc32(_bytes(step)) >> 7 & 63] for step in steps]
-    return Symbols(digest_of(steps), group, "".join(trace), _checks(steps, group))
+    checks = [_check(texts_of(steps, group, at)) for at in range(-(-len(steps) // group))]
+    return Symbols(digest_of(steps), group, "".join(trace), "".join(checks))
 
 
 def _bytes(step: Written) -> bytes:
     # Each part has an end mark, so that no two runs are the same bytes.
     return "\0".join(["\1".join(observation) for observation in step]).encode() + b"\2"
-
-
-def _checks(steps: Sequence[Written], group: int) -> str:
-    return "".join([_check(texts_of(steps, group, at)) for at in range(-(-len(steps) // group))])
 
 
 def texts_of(steps: Sequence[Written], group: int, at: int) -> list[str]:

@@ -10,12 +10,11 @@ Not here: the file (`choices`), its report (`gate_report`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from specchk.conform.covers.cases import CaseStep
@@ -42,47 +41,31 @@ class NotExplored(Exception):
     """A product ended by a divergence or a budget, which shows nothing about classes never taken."""
 
 
-class Product(Struct):
-    """The behaviour of the implementation: the ids of the classes taken, and paths to the requested ones."""
-
-    wanted: frozenset[str]
-    states: set[State] = field(default_factory=set)
-    steps: int = 0
-    taken: set[str] = field(default_factory=set)
-    ways: dict[str, list[ChosenPath]] = field(default_factory=dict)
-
-    def note(self, ids: frozenset[str], way: Callable[[], ChosenPath]) -> None:
-        """Note a step with these classes."""
-        self.steps += 1
-        self.taken |= ids
-        for id_ in ids & self.wanted:
-            kept = self.ways.setdefault(id_, [])
-            if len(kept) < EDGES_PER_CLASS:
-                kept.append(way())
-
-
 class Explorer:
-    """Explores the product of one binding."""
+    """Explores the product of one binding: the ids of the classes taken, and paths to the wanted ones."""
 
     def __init__(self, replayer: Replayer[Any], wanted: frozenset[str]) -> None:
         self.replayer = replayer
+        self.wanted = wanted
+        self.states: set[State] = set()
+        self.steps = 0
+        self.taken: set[str] = set()
+        self.ways: dict[str, list[ChosenPath]] = {}
         self.instances = Instances(Classifier(Tracer(replayer.program)))
-        self.found = Product(wanted)
         self._initial = initial_states(replayer.program)
         self._ids: dict[Key, str] = {}
 
-    def run(self, limit: int | None = None) -> Product:
-        """The complete product; raises `NotExplored` if it diverges or has more than this many states."""
+    def run(self, limit: int | None) -> None:
+        """Explore it all; raises `NotExplored` if it diverges or has more than this many states."""
         name = self.replayer.program.model
         try:
-            is_all = breadth_first(self.replayer, self.found.states, limit, self._steps)
+            is_all = breadth_first(self.replayer, self.states, limit, self._steps)
         except Diverged as diverged:
             # With a divergence the product is incomplete, and untried classes would be reported as
             # never taken.
             raise NotExplored(f"{name} diverges: {diverged}; see --suite product") from None
         if not is_all:
             raise NotExplored(f"{name} has more than {limit} states")
-        return self.found
 
     def _steps(self, place: Place[Any]) -> Iterator[Place[Any]]:
         """Take and note every step at a place."""
@@ -90,7 +73,11 @@ class Explorer:
         for instance, successors in self.replayer.spec.options(place.state)[0]:
             for after in self.replayer.take(place, instance, successors):
                 ids = classes[instance.index, instance.args, after.state]
-                self.found.note(ids, lambda after=after: self._way(after))  # type: ignore[misc]
+                self.steps += 1
+                self.taken |= ids
+                for id_ in ids & self.wanted:
+                    if len(self.ways.setdefault(id_, [])) < EDGES_PER_CLASS:
+                        self.ways[id_].append(self._way(after))
                 yield after
 
     def _classes(self, state: State) -> Taken:
@@ -134,7 +121,8 @@ def explored(
 
 
 def _listed(part: Part, missed: frozenset[str], budget: SuiteBudget) -> Listed:
-    product = Explorer(Replayer(part.binding), missed).run(budget.max_states)
+    product = Explorer(Replayer(part.binding), missed)
+    product.run(budget.max_states)
     words = {effect_class.id: str(effect_class) for effect_class in part.suite(budget).classes}
     never = {effect_class: words[effect_class] for effect_class in sorted(missed - product.taken)}
     ways = dict.fromkeys(way for id_ in sorted(product.ways) for way in product.ways[id_])

@@ -20,24 +20,13 @@ import os
 import pickle
 import subprocess
 import sys
+import types
 import warnings
 from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import (
-    BuiltinFunctionType,
-    FunctionType,
-    GetSetDescriptorType,
-    MappingProxyType,
-    MemberDescriptorType,
-    MethodDescriptorType,
-    MethodType,
-    ModuleType,
-    UnionType,
-    WrapperDescriptorType,
-)
 from typing import Any
 
 from msgspec import Struct
@@ -52,8 +41,8 @@ CACHES = ("__", "_abc_", "_value2member_map_")  # members of classes that Python
 UNKNOWN = ""  # the digest of a value with an opaque part, such as a lock
 _PLAIN = (bool, int, float, complex, str, bytes, range, type(None), type(...), type(NotImplemented))
 _NAMED = (
-    BuiltinFunctionType, GetSetDescriptorType, MemberDescriptorType, MethodDescriptorType, ModuleType,
-    WrapperDescriptorType,
+    types.BuiltinFunctionType, types.GetSetDescriptorType, types.MemberDescriptorType,
+    types.MethodDescriptorType, types.ModuleType, types.WrapperDescriptorType,
 )  # fmt: skip
 Values = Mapping[str, str]  # a digest of each, by the file's shown path and the name
 _PROGRAM = "from specchk.conform.gate.lasting import note_import; note_import()"
@@ -101,7 +90,7 @@ def _modules(binding: type) -> Iterable[tuple[str, Mapping[str, Any]]]:
             yield file, vars(module)
     # The binding's own file is run, not imported.
     for member in vars(binding).values():
-        if isinstance(member, FunctionType):
+        if isinstance(member, types.FunctionType):
             yield member.__code__.co_filename, member.__globals__
             return
 
@@ -145,15 +134,15 @@ class _Digest:
             members = vars(value).items() if self._is_theirs(value) else ()
             own = [one for name, one in members if not name.startswith(CACHES)]
             return f"{value.__module__} {value.__qualname__} {self.of(own)}"
-        if isinstance(value, FunctionType):
+        if isinstance(value, types.FunctionType):
             return f"{value.__qualname__} {self._of_function(value)}"
         if hasattr(value, "cache_info"):  # of `functools.lru_cache`: its entries are not accessible
             return f"{value.cache_info().currsize} {self.of([value.__wrapped__])}"
-        if isinstance(value, UnionType):
+        if isinstance(value, types.UnionType):
             return self.of(value.__args__)
         if isinstance(value, property):
             return self.of([value.fget, value.fset, value.fdel])
-        if isinstance(value, staticmethod | classmethod | MethodType):
+        if isinstance(value, staticmethod | classmethod | types.MethodType):
             return self.of([value.__func__, getattr(value, "__self__", None)])
         return self._of_items(value)
 
@@ -161,7 +150,7 @@ class _Digest:
         kind = type(value)
         if kind in (list, tuple):
             return self.of(value)
-        if kind in (dict, MappingProxyType):
+        if kind in (dict, types.MappingProxyType):
             return self.of(part for item in value.items() for part in item)
         if isinstance(value, Set) and kind in (set, frozenset):
             # Each by itself, since the order of a set is another in each process.
@@ -179,7 +168,7 @@ class _Digest:
         items = [list(part) for part in made[3:5] if part is not None]  # those of a list and of a mapping
         return self.of([*made[:3], *items, *made[5:]])
 
-    def _of_function(self, value: FunctionType) -> str:
+    def _of_function(self, value: types.FunctionType) -> str:
         if _resolved(value.__code__.co_filename) not in self._names:
             return value.__module__ or ""
         cells: list[Any] = []

@@ -68,7 +68,7 @@ def run_since(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, revi
         return Since(SincePlan(None, ELSEWHERE), tuple(parts), tuple(whole), _ran(whole), _ran(whole))
     path = since.map_path(bound.path, _about(bound, parts, budget))
     plan = since.plan_since(code.folder, revision, code.files, since.read_map(path), code.sources())
-    everything = sum(_cases(part, budget) for part in parts)
+    everything = sum(len(part.suite(budget).cases) if part.at.suite in MADE_OF_CASES else 1 for part in parts)
     if plan.actions is None:
         results, calls = _all_traced(bound, parts, budget, code)
         # A run that ended early has not seen all calls, and a map of it would leave cases out that matter.
@@ -76,7 +76,10 @@ def run_since(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, revi
             noted = {action: tuple(sorted(ran)) for action, ran in calls.items()}
             since.write_map(path, CallMap(noted, texts(code.sources())))
         return Since(plan, tuple(parts), tuple(results), _ran(results), everything)
-    chosen = [(part, _concerned(part, budget, plan.actions)) for part in parts]
+    chosen = [
+        (part, concerned(part.suite(budget), plan.actions) if part.at.suite in MADE_OF_CASES else None)
+        for part in parts
+    ]
     # Suites without cases have no steps to compare: they run as soon as anything is affected.
     kept = [(part, cases) for part, cases in chosen if cases or (cases is None and plan.actions)]
     results = each([partial(_run, part, cases, budget) for part, cases in kept], cores(), PASSING)
@@ -95,18 +98,9 @@ def _about(bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget) -> str:
     return sha256(repr((of_spec(bound.checked)[0], ids, others)).encode()).hexdigest()
 
 
-def _cases(part: Part, budget: SuiteBudget) -> int:
-    return len(part.suite(budget).cases) if part.at.suite in MADE_OF_CASES else 1
-
-
 def _ran(results: Sequence[SuiteResult]) -> int:
     """The number of cases that were run; a suite that does not consist of cases counts as one."""
     return sum(len(result.passed) + (result.failed is not None) or 1 for result in results)
-
-
-def _concerned(part: Part, budget: SuiteBudget, actions: frozenset[str]) -> list[SuiteCase] | None:
-    """The cases to run; None for a part that does not consist of cases."""
-    return concerned(part.suite(budget), actions) if part.at.suite in MADE_OF_CASES else None
 
 
 def _run(part: Part, cases: Sequence[SuiteCase] | None, budget: SuiteBudget) -> SuiteResult:

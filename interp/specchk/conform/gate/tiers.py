@@ -160,7 +160,9 @@ def sample(suite: Suite, steps: int) -> tuple[SuiteCase, ...]:
 
     In the suite's order, so that what they share is done once.
     """
-    if _distinct_steps(suite) <= steps:
+    # Shared beginnings are taken once (`runner`), so steps are counted in the tree and not by case.
+    tree = {(case.start, case.steps[: end + 1]) for case in suite.cases for end in range(len(case.steps))}
+    if len(tree) <= steps:
         return suite.cases
     left = dict.fromkeys(range(len(suite.cases)))
     covered: set[int] = set()
@@ -176,14 +178,6 @@ def sample(suite: Suite, steps: int) -> tuple[SuiteCase, ...]:
         covered.update(*suite.cases[best].classes)
         steps -= len(suite.cases[best].steps)
     return tuple(suite.cases[at] for at in sorted(chosen))
-
-
-def _distinct_steps(suite: Suite) -> int:
-    """The number of steps in the tree of all cases."""
-    return len({
-        # Shared beginnings are taken once (`runner`), so steps are counted in the tree and not by case.
-        (case.start, case.steps[: end + 1]) for case in suite.cases for end in range(len(case.steps))
-    })  # fmt: skip
 
 
 def _new(case: SuiteCase, covered: set[int]) -> int:

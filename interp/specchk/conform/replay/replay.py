@@ -245,7 +245,10 @@ class Replayer(Generic[S]):
         if isinstance(answer, Accepted):
             raise Diverged(self._accepted(system, place, instance, way))
         if not self._is_unchanged(system):
-            self._check_unchanged(system, place, instance, way, answer.reason)
+            found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
+            if not self.same(place.state, found):
+                reason = f"a refused step changed the state (refused because: {answer.reason})"
+                raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
         self.tally.refused[instance.label.action] += 1
 
     def _is_unchanged(self, system: S) -> bool:
@@ -265,12 +268,6 @@ class Replayer(Generic[S]):
                 # The projection describes the error.
                 return False
             raise
-
-    def _check_unchanged(self, system: S, place: Place[S], instance: ActionCall, way: str, why: str) -> None:
-        found = self._state(system, partial(self._blame, place, instance, way, "outside", ""))
-        if not self.same(place.state, found):
-            reason = f"a refused step changed the state (refused because: {why})"
-            raise Diverged(self._blame(place, instance, way, "changed", reason, (place.state,), found))
 
     def _accepted(self, system: S, place: Place[S], instance: ActionCall, way: str) -> Divergence:
         """The divergence of a forbidden step that was taken, with its target if that has a name."""

@@ -262,13 +262,9 @@ def merged(suite: Suite, cases: Sequence[SuiteCase], parts: Sequence[Done], seco
         if part.failure is not None:
             # As one runner would have ended here: later slices are not counted.
             break
-    return _result(suite, cases, done, seconds)
-
-
-def _result(suite: Suite, cases: Sequence[SuiteCase], done: Done, seconds: float) -> SuiteResult:
     failed, divergence = (None, None) if done.failure is None else done.failure
     coverage = Coverage(
-        suite.label, done.cases, suite.classes, frozenset(done.covered), suite.probe_classes,
+        done.cases, suite.classes, frozenset(done.covered), suite.probe_classes,
         # A class that one place refuses and another cannot try counts as refused: the implementation has
         # shown it once.
         frozenset(done.refused), frozenset(done.impossible - done.refused), frozenset(suite.never),

@@ -47,15 +47,13 @@ def shrunk(replayer: Replayer[Any], divergence: Divergence) -> Divergence:
     if not divergence.trace.steps:
         return divergence
     shrinker = _Shrinker(replayer, divergence)
-    if divergence.kind == HUNG:
-        # Each try that hangs again takes the whole timeout, so only the straight path is tried.
-        shrinker.go_straight()
-        return replace(shrinker.best, found_after=len(divergence.trace.steps))
-    if shrinker.repeat() is None:
-        reason = f"{divergence.reason}; repeating the path did not reproduce it".removeprefix("; ")
-        return replace(divergence, reason=reason)
+    # Each try that hangs again takes the whole timeout, so only the straight path is tried then.
+    if divergence.kind != HUNG:
+        if shrinker.repeat() is None:
+            reason = f"{divergence.reason}; repeating the path did not reproduce it".removeprefix("; ")
+            return replace(divergence, reason=reason)
+        shrinker.leave_out()
     # In this order: the straight path is searched only among the paths that are shorter than the rest.
-    shrinker.leave_out()
     shrinker.go_straight()
     return replace(shrinker.best, found_after=len(divergence.trace.steps))
 

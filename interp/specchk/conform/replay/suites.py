@@ -43,7 +43,6 @@ class Coverage(Struct, frozen=True):
     passed: one of them that is not covered was tried, and the implementation chose otherwise.
     """
 
-    label: str
     cases: int
     classes: tuple[EffectClass, ...]
     covered: frozenset[int]
