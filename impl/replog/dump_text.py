@@ -1,5 +1,6 @@
 """The text of `replog dump` for a segment, a batch and a record: one line each."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from replog.store.segments.batch import BatchHeader
@@ -46,20 +47,17 @@ class SegmentText:
     def check_index(self, data: bytes) -> int | None:
         """Return the number of entries of an offset index, or None if one is not that of a batch here."""
         index = OffsetIndex.decode(data, self.size + 1)
-        if index is None:
-            return None
-        pairs = zip(index.positions, index.offsets, strict=True)
-        is_right = all(self.last_offsets.get(at) == offset for at, offset in pairs)
-        return len(index.offsets) if is_right else None
+        return None if index is None else _fitting(index.positions, index.offsets, self.last_offsets)
 
     def check_time_index(self, data: bytes) -> int | None:
         """Return the number of entries of a time index, or None if one is not that of a batch here."""
         index = TimeIndex.decode(data)
-        if index is None:
-            return None
-        pairs = zip(index.offsets, index.timestamps, strict=True)
-        is_right = all(self.timestamps.get(offset) == timestamp for offset, timestamp in pairs)
-        return len(index.offsets) if is_right else None
+        return None if index is None else _fitting(index.offsets, index.timestamps, self.timestamps)
+
+
+def _fitting(keys: list[int], values: list[int], known: Mapping[int, int]) -> int | None:
+    """Return the number of entries, or None if one differs from what is known."""
+    return len(keys) if [known.get(key) for key in keys] == values else None
 
 
 def batch_text(position: int, header: BatchHeader) -> str:

@@ -10,7 +10,7 @@ import click
 from replog.core.protocol import preset, preset_names
 from replog.demo.screen import WIDTH, Screen
 from replog.demo.stage import Stage
-from replog.demo.story import STORIES, story_of
+from replog.demo.story import STORIES, STORY_OF
 from replog.demo.verdict import verdict_lines
 
 TODAY = "kafka-4.1"
@@ -73,11 +73,11 @@ def command(
     screen = Screen(sys.stdout, speed, is_live, min(WIDTH, columns))
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="replog-demo-") as path:
-            context.exit(perform(path, protocol, story or story_of(protocol), screen, partitions))
+            context.exit(perform(path, protocol, story or STORY_OF[protocol], screen, partitions))
     if directory.exists() and any(directory.iterdir()):
         raise click.UsageError(f"{directory} is not empty")
     directory.mkdir(parents=True, exist_ok=True)
-    code = perform(str(directory), protocol, story or story_of(protocol), screen, partitions)
+    code = perform(str(directory), protocol, story or STORY_OF[protocol], screen, partitions)
     for broker in sorted(directory.iterdir()):
         for folder in [broker] if partitions == 1 else sorted(broker.iterdir()):
             screen.say(f"inspect: replog dump {folder}")
@@ -91,6 +91,7 @@ def perform(path: str, protocol: str, name: str, screen: Screen, partitions: int
     screen.say(story.about)
     screen.say()
     stage = Stage(path, preset(protocol), screen, skips_metadata=story.skips_metadata, partitions=partitions)
+    stage.calm_days()
     story.run(stage)
     verdicts = stage.reckonings()
     for partition, verdict in verdicts.items():
@@ -104,5 +105,5 @@ def perform(path: str, protocol: str, name: str, screen: Screen, partitions: int
 def _next(protocol: str, story: str) -> str:
     """Return the options that play the same story under today's rules, or under the rules it demonstrates."""
     if protocol == TODAY:
-        return "--protocol " + next(p for p in preset_names() if p != TODAY and story_of(p) == story)
-    return f"--protocol {TODAY}" if story == story_of(TODAY) else f"--story {story}"
+        return "--protocol " + next(p for p in preset_names() if p != TODAY and STORY_OF[p] == story)
+    return f"--protocol {TODAY}" if story == STORY_OF[TODAY] else f"--story {story}"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from replog.sim.cluster.storage import Chooser
-from replog.sim.disks.stored import KEY, FileStorage
+from replog.sim.disks.stored import FileStorage
 from replog.store.files.config import LogConfig
 from replog.store.files.fs import OsFs
 
@@ -22,7 +22,7 @@ class BrokerFiles(FileStorage):
 
     __slots__ = ()
 
-    def __init__(self, path: str, key: tuple[str, int] = KEY) -> None:
+    def __init__(self, path: str, key: tuple[str, int]) -> None:
         super().__init__(OsFs(), path, CONFIG, key)
 
     def crash(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from replog.core.types import NO_LEADER, PartitionImage, Role
+from replog.core.types import NO_LEADER, Role
 from replog.demo.clients import LedgerConsumer, LedgerProducer
 from replog.demo.files import BrokerFiles
 from replog.demo.verdict import Ending, Log, Verdict, judge
@@ -35,11 +35,6 @@ class StagedPartition:
         self.consumer = LedgerConsumer(self.leader)
         self._seen = {broker: ReplicaStatus() for broker in self.view.nodes}
         self._image = self.view.image
-
-    @property
-    def image(self) -> PartitionImage:
-        """Return the controller's current metadata on the partition."""
-        return self.view.image
 
     def leader(self) -> int:
         """Return the leader according to the controller."""

@@ -1,8 +1,7 @@
 """The stage of a demo: three brokers on real files, producers, consumers, and the output about them.
 
-    stage.chapter("...")          a heading; what is done to the cluster follows
-    stage.run(400)                simulated time passes, each change is a line
-    stage.end_chapter()           a table of all logs
+    with stage.chapter("..."):    a heading; at the end a table of all logs
+        stage.run(400)            simulated time passes, each change is a line
 
 Time is simulated, files are real.  A topic has one partition, or several, which the brokers lead in turns.
 A story is about the leader of the first one; the others lose a leader or a follower by it.
@@ -12,7 +11,8 @@ Not here: what happens (`story`), one partition (`part`), the drawing (`tables`,
 """
 
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -20,7 +20,7 @@ from replog.core.broker.state import Config
 from replog.core.controller.placement import assign
 from replog.core.messages import Message
 from replog.core.protocol import Protocol
-from replog.demo.clients import LedgerConsumer, LedgerProducer
+from replog.demo.clients import LedgerProducer
 from replog.demo.files import BrokerFiles
 from replog.demo.part import StagedPartition
 from replog.demo.screen import Screen
@@ -37,15 +37,11 @@ LAG_MS = 4_000
 CONFIG = Config(lag_ms=LAG_MS, fetch_timeout_ms=1_000, fetch_backoff_ms=300, hw_checkpoint_ms=5_000)
 
 
-Link = tuple[int, int]
-"""The address that sends, and the one that does not receive."""
-
-
 @dataclass(slots=True)
 class Cables(Network):
     """A network with a delay of 2 ms, and cables between brokers, and to the controller, that can be cut."""
 
-    cut: set[Link] = field(default_factory=set)
+    cut: set[tuple[int, int]] = field(default_factory=set)
 
     def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
         """Lose messages over a cut cable; clients are not affected."""
@@ -90,41 +86,27 @@ class Stage:
         folder = self._folder(broker)
         return BrokerFiles(folder if partitions == 1 else f"{folder}/data-{number}", (TOPIC, number))
 
-    @property
-    def producer(self) -> LedgerProducer:
-        """Return the producer of the first partition."""
-        return self.parts[0].producer
-
-    @property
-    def consumer(self) -> LedgerConsumer:
-        """Return the consumer of the first partition."""
-        return self.parts[0].consumer
-
-    def leader(self) -> int:
-        """Return the leader of the first partition according to the controller."""
-        return self.parts[0].leader()
-
-    def others(self, broker: int) -> list[int]:
-        """Return the other brokers, in order."""
-        return [other for other in range(BROKERS) if other != broker]
+    def brokers(self) -> list[int]:
+        """Return all brokers: the leader of the first partition, and the others in order."""
+        leader = self.parts[0].leader()
+        return [leader, *(broker for broker in range(BROKERS) if broker != leader)]
 
     def calm_days(self) -> None:
         """Start all brokers and clients: the first chapter of every story."""
         number = len(self.parts)
         partitions = "one partition" if number == 1 else f"{number} partitions"
-        self.chapter(f"Three brokers, {partitions}, min.insync.replicas 2.")
-        for broker in range(BROKERS):
-            self.world.restart(broker)
-        names = [""] if number == 1 else [part.name for part in self.parts]
-        for place, (name, part) in enumerate(zip(names, self.parts, strict=True)):
-            self.world.start_client(-10 - 3 * place, part.producer, 10, name)
-            if place == 0:
-                self.world.start_client(-11, self.stubborn, 10, name)
-            self.world.start_client(-12 - 3 * place, part.consumer, 10, name)
-        if number > 1:
-            self._spread_leaders()
-        self.run(7_600)
-        self.end_chapter()
+        with self.chapter(f"Three brokers, {partitions}, min.insync.replicas 2."):
+            for broker in range(BROKERS):
+                self.world.restart(broker)
+            for place, part in enumerate(self.parts):
+                name = "" if number == 1 else part.name
+                self.world.start_client(-10 - 3 * place, part.producer, 10, name)
+                if place == 0:
+                    self.world.start_client(-11, self.stubborn, 10, name)
+                self.world.start_client(-12 - 3 * place, part.consumer, 10, name)
+            if number > 1:
+                self._spread_leaders()
+            self.run(7_600)
 
     def _spread_leaders(self) -> None:
         """Make each partition's first replica its leader: the first broker that was up leads all of them."""
@@ -157,11 +139,6 @@ class Stage:
         for part in self.parts:
             part.producer.is_active = False
         self.run(1_500)
-        self.end_chapter()
-
-    def reckoning(self) -> Verdict:
-        """Stop all brokers, and return the verdict on the first partition."""
-        return next(iter(self.reckonings().values()))
 
     def reckonings(self) -> Mapping[str, Verdict]:
         """Stop all brokers, read their files, and compare them with the clients' ledgers."""
@@ -170,12 +147,11 @@ class Stage:
             self.world.stop(node.broker_id)
         return {part.name: part.judge(ends) for part, ends in zip(self.parts, serving, strict=True)}
 
-    def chapter(self, text: str) -> None:
-        """Print the heading of a chapter."""
+    @contextmanager
+    def chapter(self, text: str) -> Iterator[None]:
+        """Print the heading of a chapter, and at its end the table of all logs."""
         self._screen.say(f"--- {text}")
-
-    def end_chapter(self) -> None:
-        """Print the table of all logs."""
+        yield
         self._screen.keep(table_of(self.parts))
 
     def run(self, duration_ms: int) -> None:

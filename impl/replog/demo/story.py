@@ -8,9 +8,9 @@
     late-replica    the ISR dies, and a broker with an old copy starts first (B16)
     skipped-epoch   a leader is leader again, and skips the epoch in between (A18)
 
-Every story has the same first chapter, and ends with producers at rest.  Each preset has one in which its
-rules show; under today's rules no story loses a record or diverges.  Each B is an entry of the project's
-Kafka reference.
+Every story comes after the same first chapter (`Stage.calm_days`), and ends with producers at rest.  Each
+preset has one in which its rules show; under today's rules no story loses a record or diverges.  Each B is an
+entry of the project's Kafka reference.
 
 Not here: the cluster, and what is printed of it (`stage`).
 """
@@ -34,7 +34,6 @@ class Story:
 
 def cut_off(stage: Stage) -> None:
     """Lose the leader with records that nobody has copied, while a follower restarts."""
-    stage.calm_days()
     cut_the_leader(stage)
     kill_the_leader(stage)
     bring_back_who_is_dead(stage)
@@ -42,166 +41,142 @@ def cut_off(stage: Stage) -> None:
 
 def cut_the_leader(stage: Stage) -> None:
     """Cut the leader off from everything except its clients, and write to it."""
-    leader = stage.leader()
-    stage.chapter(f"Broker {leader}, the leader, is cut off. It still accepts records with acks=1.")
-    stage.cables.cut_between(leader, CONTROLLER, *stage.others(leader))
-    stage.click(leader, 400)
-    stage.end_chapter()
+    leader, *others = stage.brokers()
+    with stage.chapter(f"Broker {leader}, the leader, is cut off. It still accepts records with acks=1."):
+        stage.cables.cut_between(leader, CONTROLLER, *others)
+        stage.click(leader, 400)
 
 
 def kill_the_leader(stage: Stage) -> None:
     """Kill the leader and a follower, and start the follower again."""
-    leader = stage.leader()
-    follower = stage.others(leader)[0]
-    stage.chapter(f"kill -9 broker {leader}; broker {follower} restarts at the same moment.")
-    stage.world.crash(leader)
-    # Both at one moment: the follower comes back with a checkpointed HW that is behind, and the leader,
-    # which could correct it, is out of reach.
-    stage.world.crash(follower)
-    stage.cables.cut.clear()
-    stage.run(50)
-    stage.world.restart(follower)
-    stage.run(14_000)
-    stage.end_chapter()
+    leader, follower, _ = stage.brokers()
+    with stage.chapter(f"kill -9 broker {leader}; broker {follower} restarts at the same moment."):
+        stage.world.crash(leader)
+        # Both at one moment: the follower comes back with a checkpointed HW that is behind, and the leader,
+        # which could correct it, is out of reach.
+        stage.world.crash(follower)
+        stage.cables.cut.clear()
+        stage.run(50)
+        stage.world.restart(follower)
+        stage.run(14_000)
 
 
 def bring_back_who_is_dead(stage: Stage) -> None:
     """Start the broker that was killed, and wait until all logs are equal."""
     dead = next(node.broker_id for node in stage.world.nodes.values() if node.broker is None)
-    stage.chapter(f"Broker {dead} returns with the log that it had when it was killed.")
-    stage.world.restart(dead)
-    stage.last_days(6_000)
+    with stage.chapter(f"Broker {dead} returns with the log that it had when it was killed."):
+        stage.world.restart(dead)
+        stage.last_days(6_000)
 
 
 def fast_failover(stage: Stage) -> None:
     """Let two brokers alternate as leader while no broker can copy records."""
-    stage.calm_days()
-    first = stage.leader()
-    second, third = stage.others(first)
-    stage.chapter("The cables between the brokers are cut; all of them still reach the controller.")
-    stage.cables.cut_between(first, second, third)
-    stage.cables.cut_between(second, third)
-    stage.click(first, 300)
-    stage.end_chapter()
-    stage.chapter(f"An operator makes broker {second} lead for a moment, then broker {first} again.")
-    stage.elect(second)
-    stage.click(second, 300)
-    stage.elect(first)
-    stage.click(first, 200)
-    stage.end_chapter()
-    stage.chapter("The cables are repaired.")
-    stage.cables.cut.clear()
-    stage.last_days(6_000)
+    first, second, third = stage.brokers()
+    with stage.chapter("The cables between the brokers are cut; all of them still reach the controller."):
+        stage.cables.cut_between(first, second, third)
+        stage.cables.cut_between(second, third)
+        stage.click(first, 300)
+    with stage.chapter(f"An operator makes broker {second} lead for a moment, then broker {first} again."):
+        stage.elect(second)
+        stage.click(second, 300)
+        stage.elect(first)
+        stage.click(first, 200)
+    with stage.chapter("The cables are repaired."):
+        stage.cables.cut.clear()
+        stage.last_days(6_000)
 
 
 def missed_epoch(stage: Stage) -> None:
     """Let a follower copy records that its leader then truncates, unaware of the leader in between."""
-    stage.calm_days()
-    first = stage.leader()
-    second, third = stage.others(first)
-    stage.chapter(f"Broker {second} is cut off from the other brokers. Only broker {third} copies.")
-    stage.cables.cut_between(second, first, third)
-    stage.click(first, 300)
-    stage.end_chapter()
-    stage.chapter(f"Broker {second} leads, broker {first} truncates; broker {third} is not notified.")
-    stage.cables.cut.clear()
-    stage.cables.cut.add((CONTROLLER, third))
-    stage.elect(second)
-    stage.run(500)
-    stage.end_chapter()
-    stage.chapter(f"Broker {first} leads again. Only now is broker {third} notified.")
-    stage.elect(first)
-    stage.run(200)
-    stage.cables.cut.clear()
-    stage.last_days(6_000)
+    first, second, third = stage.brokers()
+    with stage.chapter(f"Broker {second} is cut off from the other brokers. Only broker {third} copies."):
+        stage.cables.cut_between(second, first, third)
+        stage.click(first, 300)
+    with stage.chapter(f"Broker {second} leads, broker {first} truncates; broker {third} is not notified."):
+        stage.cables.cut.clear()
+        stage.cables.cut.add((CONTROLLER, third))
+        stage.elect(second)
+        stage.run(500)
+    with stage.chapter(f"Broker {first} leads again. Only now is broker {third} notified."):
+        stage.elect(first)
+        stage.run(200)
+        stage.cables.cut.clear()
+        stage.last_days(6_000)
 
 
 def new_disk(stage: Stage) -> None:
     """Replace the disk of a follower, and lose the leader before the follower has copied the log again."""
-    stage.calm_days()
-    leader = stage.leader()
-    follower = stage.others(leader)[0]
-    stage.chapter(f"Broker {follower} gets a new, empty disk; the leader, broker {leader}, dies.")
-    stage.world.crash(follower)
-    stage.world.crash(leader)
-    stage.replace_disk(follower)
-    stage.run(50)
-    stage.world.restart(follower)
-    stage.run(14_000)
-    stage.end_chapter()
+    leader, follower, _ = stage.brokers()
+    with stage.chapter(f"Broker {follower} gets a new, empty disk; the leader, broker {leader}, dies."):
+        stage.world.crash(follower)
+        stage.world.crash(leader)
+        stage.replace_disk(follower)
+        stage.run(50)
+        stage.world.restart(follower)
+        stage.run(14_000)
     bring_back_who_is_dead(stage)
 
 
 def dead_leader(stage: Stage) -> None:
     """Stop both followers one after the other, lose the leader, and start the followers."""
-    stage.calm_days()
-    leader = stage.leader()
-    second, third = stage.others(leader)
-    stage.chapter(f"Broker {third} is stopped for maintenance, then broker {second}.")
-    for broker in (third, second):
-        stage.world.shut_down(broker)
+    leader, second, third = stage.brokers()
+    with stage.chapter(f"Broker {third} is stopped for maintenance, then broker {second}."):
+        for broker in (third, second):
+            stage.world.shut_down(broker)
+            stage.run(5_000)
+    with stage.chapter(f"Broker {leader} dies, and does not return. The others start again."):
+        stage.world.crash(leader)
         stage.run(5_000)
-    stage.end_chapter()
-    stage.chapter(f"Broker {leader} dies, and does not return. The others start again.")
-    stage.world.crash(leader)
-    stage.run(5_000)
-    for broker in (second, third):
-        stage.world.restart(broker)
-    stage.last_days(10_000)
+        for broker in (second, third):
+            stage.world.restart(broker)
+        stage.last_days(10_000)
 
 
 def late_replica(stage: Stage) -> None:
     """Lose both members of the ISR, and first start a broker that is not a member."""
-    stage.calm_days()
-    leader = stage.leader()
-    second, third = stage.others(leader)
-    stage.chapter(f"Broker {third} dies; the other two continue without it.")
-    stage.world.crash(third)
-    stage.run(8_000)
-    stage.end_chapter()
-    stage.chapter(f"Brokers {leader} and {second} die. Broker {third} returns with its old log.")
-    stage.world.crash(leader)
-    stage.world.crash(second)
-    stage.run(5_000)
-    stage.world.restart(third)
-    stage.run(8_000)
-    stage.end_chapter()
-    stage.chapter(f"Brokers {leader} and {second} return, too.")
-    stage.world.restart(leader)
-    stage.world.restart(second)
-    stage.last_days(8_000)
+    leader, second, third = stage.brokers()
+    with stage.chapter(f"Broker {third} dies; the other two continue without it."):
+        stage.world.crash(third)
+        stage.run(8_000)
+    with stage.chapter(f"Brokers {leader} and {second} die. Broker {third} returns with its old log."):
+        stage.world.crash(leader)
+        stage.world.crash(second)
+        stage.run(5_000)
+        stage.world.restart(third)
+        stage.run(8_000)
+    with stage.chapter(f"Brokers {leader} and {second} return, too."):
+        stage.world.restart(leader)
+        stage.world.restart(second)
+        stage.last_days(8_000)
 
 
 def skipped_epoch(stage: Stage) -> None:
     """Let a leader keep its state of the followers across an epoch of which it is not notified."""
-    stage.calm_days()
-    first = stage.leader()
-    second, third = stage.others(first)
-    stage.chapter(f"The cable between brokers {first} and {second} is cut. Only broker {third} copies.")
-    stage.cables.cut_between(first, second)
-    stage.click(first, 150)
-    stage.end_chapter()
-    stage.chapter(f"Broker {second} leads briefly, broker {third} truncates; broker {first} is not notified.")
-    stage.cables.cut.add((CONTROLLER, first))
-    stage.elect(second)
-    stage.run(60)
-    stage.cables.cut_between(first, third)
-    stage.world.shut_down(second)
-    stage.run(10)
-    stage.cables.cut.discard((CONTROLLER, first))
-    stage.elect(first)
-    stage.run(200)
-    stage.end_chapter()
-    stage.chapter(f"Broker {first} dies at once. Only broker {third} is left in the ISR.")
-    stage.world.crash(first)
-    stage.run(5_000)
-    stage.end_chapter()
-    stage.chapter("The others return.")
-    stage.cables.cut.clear()
-    for node in list(stage.world.nodes.values()):
-        if node.broker is None:
-            stage.world.restart(node.broker_id)
-    stage.last_days(8_000)
+    first, second, third = stage.brokers()
+    with stage.chapter(f"The cable between brokers {first} and {second} is cut. Only broker {third} copies."):
+        stage.cables.cut_between(first, second)
+        stage.click(first, 150)
+    with stage.chapter(
+        f"Broker {second} leads briefly, broker {third} truncates; broker {first} is not notified."
+    ):
+        stage.cables.cut.add((CONTROLLER, first))
+        stage.elect(second)
+        stage.run(60)
+        stage.cables.cut_between(first, third)
+        stage.world.shut_down(second)
+        stage.run(10)
+        stage.cables.cut.discard((CONTROLLER, first))
+        stage.elect(first)
+        stage.run(200)
+    with stage.chapter(f"Broker {first} dies at once. Only broker {third} is left in the ISR."):
+        stage.world.crash(first)
+        stage.run(5_000)
+    with stage.chapter("The others return."):
+        stage.cables.cut.clear()
+        for node in list(stage.world.nodes.values()):
+            if node.broker is None:
+                stage.world.restart(node.broker_id)
+        stage.last_days(8_000)
 
 
 STORIES: Mapping[str, Story] = MappingProxyType(
@@ -220,7 +195,7 @@ STORIES: Mapping[str, Story] = MappingProxyType(
     }
 )
 
-_OF_PRESET: Mapping[str, str] = MappingProxyType(
+STORY_OF: Mapping[str, str] = MappingProxyType(
     {
         "kafka-4.1": "cut-off",
         "kafka-4.1-as-is": "skipped-epoch",
@@ -233,8 +208,4 @@ _OF_PRESET: Mapping[str, str] = MappingProxyType(
         "unclean": "late-replica",
     }
 )
-
-
-def story_of(preset: str) -> str:
-    """Return the name of the story that demonstrates the rules of a preset."""
-    return _OF_PRESET[preset]
+"""Of each preset the story that demonstrates its rules."""

@@ -24,7 +24,7 @@ def _counts(parts: Sequence[StagedPartition]) -> str:
 
 
 def _of_one(part: StagedPartition) -> list[str]:
-    image = part.image
+    image = part.view.image
     longest = max(part.look(broker).end for broker in part.view.nodes)
     leader = str(image.leader) if image.leader >= 0 else "none"
     epochs = f"leader epoch {image.leader_epoch}, partition epoch {image.partition_epoch}"
@@ -68,7 +68,7 @@ def _of_several(parts: Sequence[StagedPartition]) -> list[str]:
 
 
 def _line(part: StagedPartition) -> str:
-    image = part.image
+    image = part.view.image
     leader = str(image.leader) if image.leader >= 0 else "none"
     cells = "".join(f"{_cell(part, broker):>13}" for broker in part.view.nodes)
     return f"  {part.name:9} {leader:>6} {image.leader_epoch:>5} {set_of(image.isr):9}{cells}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import struct
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +18,12 @@ from replog.demo.screen import Screen
 from replog.demo.stage import Stage
 from replog.demo.story import (
     STORIES,
+    STORY_OF,
     Story,
     bring_back_who_is_dead,
     cut_off,
     cut_the_leader,
     kill_the_leader,
-    story_of,
 )
 from replog.demo.verdict import Ending, Verdict, judge, verdict_lines
 
@@ -72,18 +73,17 @@ def read_disk(folder: Path, partition: str = "t-0") -> dict[int, tuple[int, byte
 class Ended(Stage):
     """A stage that notes the cluster right before it is stopped."""
 
-    def reckoning(self) -> Verdict:
+    def reckonings(self) -> Mapping[str, Verdict]:
         self.final = self.world.image
         self.high_watermarks = {
             broker: -1 if node.broker is None else node.broker.state.log.hw
             for broker, node in self.world.nodes.items()
         }
-        return super().reckoning()
+        return super().reckonings()
 
 
 def early_end(stage: Stage) -> None:
     """The story up to the crash: the old leader is dead, with a tail that no other broker has."""
-    stage.calm_days()
     cut_the_leader(stage)
     kill_the_leader(stage)
 
@@ -99,9 +99,9 @@ def nobody_left(stage: Stage) -> None:
 def one_lags(stage: Stage) -> None:
     """The story, but one follower receives nothing at the end, and cannot be removed from the ISR in time."""
     cut_off(stage)
-    follower = stage.others(stage.leader())[0]
-    stage.cables.cut_between(follower, CONTROLLER, *stage.others(follower))
-    stage.producer.is_active = True
+    leader, follower, other = stage.brokers()
+    stage.cables.cut_between(follower, CONTROLLER, leader, other)
+    stage.parts[0].producer.is_active = True
     stage.run(700)
 
 
@@ -111,15 +111,17 @@ ENDS = {tell.__name__: Story("", tell) for tell in (early_end, nobody_left, one_
 def perform(story: Story, name: str, path: Path) -> tuple[Ended, Verdict]:
     screen = Screen(io.StringIO(), 0, is_live=False)
     stage = Ended(str(path), preset(name), screen, skips_metadata=story.skips_metadata)
+    stage.calm_days()
     story.run(stage)
-    return stage, stage.reckoning()
+    (verdict,) = stage.reckonings().values()
+    return stage, verdict
 
 
 def expected(stage: Ended, path: Path) -> Verdict:
     """Compute the verdict again, by loops over the contents of the files."""
     disks = [read_disk(path / f"broker-{broker}") for broker in range(3)]
     bodies = [{offset: value for offset, (_, value) in disk.items()} for disk in disks]
-    leader, promised = stage.final.leader, stage.producer.promised
+    leader, promised = stage.final.leader, stage.parts[0].producer.promised
     gone = {
         "lost": [],
         "kept": 0,
@@ -138,7 +140,7 @@ def expected(stage: Ended, path: Path) -> Verdict:
             gone["kept"] += bool(holders)
         if leader in holders and offset >= stage.high_watermarks[leader]:
             gone["hidden"].append(offset)
-    for offset, body in sorted(stage.consumer.read):
+    for offset, body in sorted(stage.parts[0].consumer.read):
         if leader >= 0 and bodies[leader].get(offset) != body:
             gone["unread"].append(offset)
     for offset in range(max(max(disk, default=-1) for disk in disks) + 1):
@@ -157,7 +159,7 @@ def expected(stage: Ended, path: Path) -> Verdict:
     )
 
 
-PLAYED = [(story_of(name), name) for name in preset_names()] + [
+PLAYED = [(STORY_OF[name], name) for name in preset_names()] + [
     (end, name) for end in ENDS for name in ("kafka-4.1", "hw-truncation", "no-truncation")
 ]
 
@@ -207,17 +209,19 @@ def test_each_preset_shows_what_it_is_about(name, capsys):
     shown = capsys.readouterr().out
     assert re.search(words, shown)
     assert ("LOST" in shown) == ("LOST" in words)
-    assert f", story {story_of(name)}\n{STORIES[story_of(name)].about}\n" in shown
+    assert f", story {STORY_OF[name]}\n{STORIES[STORY_OF[name]].about}\n" in shown
 
 
 @pytest.mark.parametrize("name", NEXT_FIX)
 def test_what_a_preset_shows_ends_with_the_next_change_of_its_rules(name, tmp_path):
     """With only that rule changed, the same story ends well."""
-    story = STORIES[story_of(name)]
+    story = STORIES[STORY_OF[name]]
     screen = Screen(io.StringIO(), 0, is_live=False)
     stage = Stage(str(tmp_path), NEXT_FIX[name], screen, skips_metadata=story.skips_metadata)
+    stage.calm_days()
     story.run(stage)
-    assert stage.reckoning().is_well
+    (verdict,) = stage.reckonings().values()
+    assert verdict.is_well
 
 
 @pytest.mark.parametrize("title", STORIES)
@@ -227,7 +231,7 @@ def test_no_story_harms_todays_rules(title, tmp_path, capsys):
     assert run(["demo", "--plain", "--story", title]) == 0
     about = capsys.readouterr().out.rsplit("next: replog demo --protocol ", 1)[1].strip()
     assert about != "kafka-4.1"
-    assert story_of(about) == title
+    assert STORY_OF[about] == title
 
 
 def test_the_ways_to_end_are_really_different(tmp_path):
@@ -328,7 +332,7 @@ def test_each_partition_has_a_verdict_of_its_own(rules: str, tmp_path: Path):
     stage = Stage(str(tmp_path), preset(rules), screen, partitions=3)
     stage.calm_days()
     assert [part.leader() for part in stage.parts] == [0, 1, 2]
-    assert [part.image.replicas for part in stage.parts] == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+    assert [part.view.image.replicas for part in stage.parts] == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
     # Before anything happens each has records, and none of another's.
     assert all(part.producer.promised for part in stage.parts)
     cut_the_leader(stage)
