@@ -172,19 +172,4 @@ PartitionEffect = (
     SetTimer | Append | Flush | Truncate | AdvanceStart | Reset | Delete | StoreEpochs | StoreHighWatermark
 )
 
-Effect = (
-    Send
-    | Of
-    | SetTimer
-    | Append
-    | Flush
-    | Truncate
-    | AdvanceStart
-    | Reset
-    | Delete
-    | StoreEpochs
-    | StoreHighWatermark
-    | ShutDown
-    | StoreVote
-    | StoreRecords
-)
+Effect = Send | Of | PartitionEffect | ShutDown | StoreVote | StoreRecords

@@ -217,13 +217,7 @@ class LogDirectory:
         for known in (self.high_watermarks, self._log_starts, self._root.registry.partitions):
             known.pop(key, None)
         # Removed from the list before its folder: a listed partition without a folder is a loss.
-        self._write(
-            {
-                HIGH_WATERMARK_FILE: self.high_watermarks,
-                LOG_START_FILE: self._log_starts,
-                RECOVERY_POINT_FILE: self._root.recovery_points(),
-            }
-        )
+        self._write_all()
         with self.health.during(f"deleting {self._root.partition_path(key)}"):
             self._root.clear(self._root.retire(key))
 
@@ -244,13 +238,7 @@ class LogDirectory:
         }
         self._log_starts = closed | starts
         self._root.registry.partitions |= {k: Known(log.cuts, log.flushed) for k, log in self.logs.items()}
-        self._write(
-            {
-                HIGH_WATERMARK_FILE: self.high_watermarks,
-                LOG_START_FILE: self._log_starts,
-                RECOVERY_POINT_FILE: self._root.recovery_points(),
-            }
-        )
+        self._write_all()
 
     def _lower_checkpoints(self, key: TopicPartition, offset: int, cuts: int) -> None:
         """Lower the checkpoints to `offset` for a log that is about to be truncated there."""
@@ -263,6 +251,15 @@ class LogDirectory:
             self._log_starts[key] = offset
             lowered[LOG_START_FILE] = self._log_starts
         self._write(lowered)
+
+    def _write_all(self) -> None:
+        self._write(
+            {
+                HIGH_WATERMARK_FILE: self.high_watermarks,
+                LOG_START_FILE: self._log_starts,
+                RECOVERY_POINT_FILE: self._root.recovery_points(),
+            }
+        )
 
     def _write(self, checkpoints: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         with self.health.during(f"writing {' and '.join(checkpoints) or REGISTRY_FILE}"):

@@ -21,25 +21,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from replog.core import messages
 from replog.core.broker import leader, purgatory
 from replog.core.broker.groups import Commit, Generation, Groups, records_of
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Leading, ReplicaState
 from replog.core.effects import Effect, Send, SetTimer, Timer
-from replog.core.messages import (
-    CommitReply,
-    CommitRequest,
-    GroupLog,
-    GroupReply,
-    GroupRequest,
-    JoinGroupReply,
-    JoinGroupRequest,
-    Message,
-    PositionReply,
-    PositionRequest,
-    ProduceRequest,
-)
+from replog.core.messages import GroupLog, GroupReply, GroupRequest, Message
 from replog.core.types import NO_EPOCH, Batch, Error, MetadataImage
+
+Deferred = messages.JoinGroupReply | messages.CommitReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +38,7 @@ class Waiting:
     """An answer that becomes due when HW has passed `end`, if this replica still leads in `epoch`."""
 
     source: int
-    reply: JoinGroupReply | CommitReply
+    reply: Deferred
     epoch: int
     end: int
 
@@ -88,45 +79,34 @@ class Coordinator:
             out.append(Send(source, _refusal(request, error)))
             return
         match request:
-            case PositionRequest():
+            case messages.PositionRequest():
                 out.append(Send(source, self._position(request)))
-            case JoinGroupRequest():
-                self._join(state, leading, source, request, now_ms, out)
-            case CommitRequest():
+            case messages.JoinGroupRequest():
+                generation = self.written.next_generation(request.group, request.member)
+                joined = messages.JoinGroupReply(request.correlation, Error.NONE, generation.number)
+                self._write(state, leading, source, joined, generation, now_ms, out)
+            case messages.CommitRequest():
                 commit = Commit(request.group, request.partition, request.offset, state.leader_epoch)
                 error = self.written.check(commit, request.member, request.generation)
                 if error is Error.NONE:
-                    reply = CommitReply(request.correlation, Error.NONE)
+                    reply = messages.CommitReply(request.correlation, Error.NONE)
                     self._write(state, leading, source, reply, commit, now_ms, out)
                 else:
-                    out.append(Send(source, CommitReply(request.correlation, error)))
+                    out.append(Send(source, messages.CommitReply(request.correlation, error)))
 
-    def _position(self, request: PositionRequest) -> PositionReply:
+    def _position(self, request: messages.PositionRequest) -> messages.PositionReply:
         """Look up the committed offset, for the owner of a committed generation."""
         error = self.committed.owner_error(request.group, request.member, request.generation)
         offset = self.committed.position(request.group, request.partition)
         known = -1 if offset is None or error is not Error.NONE else offset
-        return PositionReply(request.correlation, error, known)
-
-    def _join(
-        self,
-        state: ReplicaState,
-        leading: Leading,
-        source: int,
-        request: JoinGroupRequest,
-        now_ms: int,
-        out: list[Effect],
-    ) -> None:
-        record = self.written.next_generation(request.group, request.member)
-        reply = JoinGroupReply(request.correlation, Error.NONE, record.number)
-        self._write(state, leading, source, reply, record, now_ms, out)
+        return messages.PositionReply(request.correlation, error, known)
 
     def _write(
         self,
         state: ReplicaState,
         leading: Leading,
         source: int,
-        reply: JoinGroupReply | CommitReply,
+        reply: Deferred,
         record: Commit | Generation,
         now_ms: int,
         out: list[Effect],
@@ -134,7 +114,7 @@ class Coordinator:
         """Append a record, with the durability of acks=all, and defer the answer until HW has passed it."""
         batch = Batch(0, -1, 1, body=record.to_body())
         # Of everything that a leader refuses, before anything is taken.
-        error = leader.check_produce(state, leading, ProduceRequest(0, batch, -1, 0))
+        error = leader.check_produce(state, leading, messages.ProduceRequest(0, batch, -1, 0))
         if error is not Error.NONE:
             # As Kafka words it to the client of a coordinator (CoordinatorOperationExceptionHelper).
             is_short = error is Error.NOT_ENOUGH_REPLICAS
@@ -147,7 +127,7 @@ class Coordinator:
         self._behind = (*self._behind, (state.log.leo, record))
         self.wait(state, source, reply)
 
-    def wait(self, state: ReplicaState, source: int, reply: JoinGroupReply | CommitReply) -> None:
+    def wait(self, state: ReplicaState, source: int, reply: Deferred) -> None:
         """Defer an answer until the last record written by the leader is committed."""
         self.waiting = (*self.waiting, Waiting(source, reply, state.leader_epoch, state.log.leo))
 
@@ -251,17 +231,17 @@ def _is_over(one: Waiting, state: ReplicaState) -> bool:
     return state.leading is None or state.leader_epoch != one.epoch
 
 
-def failed(reply: JoinGroupReply | CommitReply, error: Error) -> GroupReply:
+def failed(reply: Deferred, error: Error) -> GroupReply:
     """Return an answer as the same answer with an error."""
-    if isinstance(reply, JoinGroupReply):
+    if isinstance(reply, messages.JoinGroupReply):
         return replace(reply, error=error, generation=-1)
     return replace(reply, error=error)
 
 
 def _refusal(request: GroupRequest, error: Error) -> GroupReply:
     match request:
-        case PositionRequest():
-            return PositionReply(request.correlation, error, -1)
-        case JoinGroupRequest():
-            return JoinGroupReply(request.correlation, error, -1)
-    return CommitReply(request.correlation, error)
+        case messages.PositionRequest():
+            return messages.PositionReply(request.correlation, error, -1)
+        case messages.JoinGroupRequest():
+            return messages.JoinGroupReply(request.correlation, error, -1)
+    return messages.CommitReply(request.correlation, error)

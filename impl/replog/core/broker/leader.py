@@ -115,7 +115,7 @@ def on_produce(
     # All refusals come before the append: a record cannot be taken back once a follower may have fetched it.
     error = check_produce(state, leading, request)
     if error is not Error.NONE:
-        _answer_produce(source, request, error, -1, out)
+        _refuse_produce(source, request, error, out)
         return
     batch = request.batch
     duplicate = state.log.producers.duplicate_of(batch) if batch.producer_id >= 0 else None
@@ -126,7 +126,7 @@ def on_produce(
         return
     error = state.log.producers.check(batch) if batch.producer_id >= 0 else Error.NONE
     if error is not Error.NONE:
-        _answer_produce(source, request, error, -1, out)
+        _refuse_produce(source, request, error, out)
         return
     base = state.log.leo
     # Append, then HW, then the reply. A sole ISR member commits by its own append, so HW must be computed
@@ -211,12 +211,10 @@ def finish_produce(
     out.append(SetTimer(Timer.PRODUCE_TIMEOUT, request.timeout_ms))
 
 
-def _answer_produce(
-    source: int, request: ProduceRequest, error: Error, offset: int, out: list[Effect]
-) -> None:
-    """Send a produce reply; acks=0 gets none (Kafka closes the connection instead of an error)."""
+def _refuse_produce(source: int, request: ProduceRequest, error: Error, out: list[Effect]) -> None:
+    """Refuse a produce; acks=0 gets no reply (Kafka closes the connection instead)."""
     if request.acks != 0:
-        out.append(Send(source, ProduceReply(request.correlation, error, offset)))
+        out.append(Send(source, ProduceReply(request.correlation, error, -1)))
 
 
 def candidate_hw(state: ReplicaState, leading: Leading, now_ms: int) -> int:

@@ -42,15 +42,11 @@ class Membership:
 
     def beat(self) -> list[Effect]:
         """Register, or send a heartbeat, and set the timer for the next one."""
-        out: list[Effect] = []
-        # The same timer drives both, so a lost registration is repeated like a lost heartbeat.
+        request: RegisterRequest | HeartbeatRequest = self._heartbeat()
         if self.broker_epoch < 0:
-            message = RegisterRequest(self.broker_id, self.incarnation, self.previous_broker_epoch)
-            out.append(Send(CONTROLLER, message))
-        else:
-            out.append(Send(CONTROLLER, self._heartbeat()))
-        out.append(SetTimer(Timer.HEARTBEAT, HEARTBEAT_MS))
-        return out
+            request = RegisterRequest(self.broker_id, self.incarnation, self.previous_broker_epoch)
+        # The same timer drives both, so a lost registration is repeated like a lost heartbeat.
+        return [Send(CONTROLLER, request), SetTimer(Timer.HEARTBEAT, HEARTBEAT_MS)]
 
     def request_shutdown(self) -> list[Effect]:
         """Request a controlled shutdown (A29), with every heartbeat until it is granted."""

@@ -30,18 +30,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from replog.core import messages
 from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerConfig
 from replog.core.effects import Effect, Event, Fired, Received, Send, SetTimer, StoreRecords, StoreVote, Timer
-from replog.core.messages import (
-    AlterPartitionRequest,
-    ForPartition,
-    HeartbeatRequest,
-    Message,
-    MetadataRequest,
-    MetadataUpdate,
-    OfTerm,
-)
+from replog.core.messages import Message, OfTerm
 from replog.core.protocol import Protocol, RecordIs
 from replog.core.quorum import records
 from replog.core.quorum_messages import (
@@ -299,19 +292,19 @@ class ControllerNode:
         # A refusal of an older controller may follow, which its sender must not accept: so it must learn of
         # this term before its proposal is decided.
         if self.protocol.newest_only and term < self.term and _is_proposal(message):
-            out.append(Send(source, OfTerm(self.term, MetadataUpdate(()))))
+            out.append(Send(source, OfTerm(self.term, messages.MetadataUpdate(()))))
             return
-        if isinstance(message, MetadataRequest):
+        if isinstance(message, messages.MetadataRequest):
             self._send_metadata(source, message.after_version, out)
             return
         self._decide(Received(source, message), now_ms, out)
-        if isinstance(message, HeartbeatRequest):
+        if isinstance(message, messages.HeartbeatRequest):
             self._send_metadata(source, message.metadata_version, out, answers=False)
 
     def _send_metadata(self, to: int, after_version: int, out: list[Effect], answers: bool = True) -> None:
         images = records.images_of(self._applicable(), after_version)
         if images or answers:
-            out.append(Send(to, OfTerm(self.term, MetadataUpdate(images))))
+            out.append(Send(to, OfTerm(self.term, messages.MetadataUpdate(images))))
 
     def _decide(self, event: Event, now_ms: int, out: list[Effect]) -> None:
         """Let the controller handle an event; its change is a record, whose commit its answers wait for."""
@@ -331,7 +324,7 @@ class ControllerNode:
         for effect in effects:
             if isinstance(effect, SetTimer):
                 out.append(SetTimer(effect.timer, effect.delay_ms, self.term))
-            elif isinstance(effect, Send) and not isinstance(effect.message, MetadataUpdate):
+            elif isinstance(effect, Send) and not isinstance(effect.message, messages.MetadataUpdate):
                 is_operator = effect.to < 0
                 answer = effect if is_operator else Send(effect.to, OfTerm(self.term, effect.message))
                 # Also without a change: the answer may depend on an earlier record that is not committed yet.
@@ -355,10 +348,10 @@ class ControllerNode:
         if not images:
             return
         self.published = images[-1].version
-        update = OfTerm(self.term, MetadataUpdate(images))
+        update = OfTerm(self.term, messages.MetadataUpdate(images))
         out.extend(Send(broker, update) for broker in sorted(images[-1].brokers))
 
 
 def _is_proposal(message: Message) -> bool:
-    inner = message.message if isinstance(message, ForPartition) else message
-    return isinstance(inner, AlterPartitionRequest)
+    inner = message.message if isinstance(message, messages.ForPartition) else message
+    return isinstance(inner, messages.AlterPartitionRequest)

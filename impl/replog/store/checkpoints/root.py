@@ -10,17 +10,8 @@ from functools import partial
 from itertools import count
 from typing import TypeVar
 
-from replog.store.checkpoints.checkpoint import (
-    CLEAN_SHUTDOWN_FILE,
-    HIGH_WATERMARK_FILE,
-    LOG_START_FILE,
-    RECOVERY_POINT_FILE,
-    TopicPartition,
-    parse_partition_name,
-    read_clean_shutdown,
-    read_offsets,
-    render_offsets,
-)
+from replog.store.checkpoints import checkpoint
+from replog.store.checkpoints.checkpoint import TopicPartition, parse_partition_name
 from replog.store.checkpoints.manifest import MANIFEST_FILE
 from replog.store.checkpoints.registry import NOTHING, REGISTRY_FILE, Registry, read_registry
 from replog.store.files.errors import CorruptFileError
@@ -33,8 +24,8 @@ LOCK_FILE = ".lock"
 DELETE_SUFFIX = "-delete"
 """As Kafka's: the end of the name of a folder that is being deleted."""
 LONGEST_NAME = 255  # bytes, in the file systems that matter; a topic has only one-byte characters
-OFFSET_FILES = (HIGH_WATERMARK_FILE, RECOVERY_POINT_FILE, LOG_START_FILE)
-OWN_FILES = LOCK_FILE, CLEAN_SHUTDOWN_FILE, REGISTRY_FILE, *OFFSET_FILES
+OFFSET_FILES = (checkpoint.HIGH_WATERMARK_FILE, checkpoint.RECOVERY_POINT_FILE, checkpoint.LOG_START_FILE)
+OWN_FILES = LOCK_FILE, checkpoint.CLEAN_SHUTDOWN_FILE, REGISTRY_FILE, *OFFSET_FILES
 
 
 class Root:
@@ -116,11 +107,11 @@ class Root:
 
     def read_offsets(self, name: str) -> dict[TopicPartition, int]:
         """Read an offset checkpoint, like `read`."""
-        return self.read(name, partial(read_offsets, name=name), {})
+        return self.read(name, partial(checkpoint.read_offsets, name=name), {})
 
     def write_offsets(self, checkpoints: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         """Replace offset checkpoints, durably, and the registry."""
-        self.write({name: render_offsets(offsets) for name, offsets in checkpoints.items()})
+        self.write({name: checkpoint.render_offsets(offsets) for name, offsets in checkpoints.items()})
 
     def write(self, contents: Mapping[str, bytes]) -> None:
         """Replace files, durably, after the registry has their checksums; raises `OSError`."""
@@ -147,7 +138,7 @@ class Root:
     def was_stopped_cleanly(self) -> bool:
         """Return whether there is a marker with its checksum; raises `ForeignVersionError`."""
         try:
-            return self.read(CLEAN_SHUTDOWN_FILE, read_clean_shutdown, None) is not None
+            return self.read(checkpoint.CLEAN_SHUTDOWN_FILE, checkpoint.read_clean_shutdown, None) is not None
         except CorruptFileError:
             return False
 
