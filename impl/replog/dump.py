@@ -24,18 +24,8 @@ from pathlib import Path
 import click
 
 from replog.dump_text import SegmentText, batch_text, record_text
-from replog.store.checkpoints.checkpoint import (
-    CLEAN_SHUTDOWN_FILE,
-    EPOCH_FILE,
-    HIGH_WATERMARK_FILE,
-    LOG_START_FILE,
-    METADATA_FILE,
-    TopicPartition,
-    parse_partition_name,
-    read_clean_shutdown,
-    read_epochs,
-    read_metadata,
-)
+from replog.store.checkpoints import checkpoint
+from replog.store.checkpoints.checkpoint import TopicPartition
 from replog.store.checkpoints.manifest import MANIFEST_FILE, Manifest
 from replog.store.checkpoints.registry import REGISTRY_FILE
 from replog.store.checkpoints.root import OFFSET_FILES, OWN_FILES, Root
@@ -76,7 +66,7 @@ class Dump:
     def lines(self, path: str) -> Iterator[str]:
         """Yield the text of a partition's directory, or of a log directory with all its partitions."""
         parent, _, name = path.rpartition("/")
-        key = parse_partition_name(name)
+        key = checkpoint.parse_partition_name(name)
         # A log directory may be called like a partition; then it has files of its own.
         if key is not None and set(OWN_FILES).isdisjoint(self.fs.listdir(path)):
             root = Root(self.fs, parent or "/")
@@ -117,14 +107,14 @@ class Dump:
     def _read_root(self, root: Root) -> list[str]:
         """Return the lines of the directory's own files; their offsets are kept for the partitions."""
         lines = [*self._read(REGISTRY_FILE, lambda: _registry_text(root))]
-        lines += self._read(CLEAN_SHUTDOWN_FILE, lambda: self._marker_text(root))
+        lines += self._read(checkpoint.CLEAN_SHUTDOWN_FILE, lambda: self._marker_text(root))
         for name in OFFSET_FILES:
             lines += self._read(name, partial(self._offsets_text, root, name))
         names = self.fs.listdir(root.path)
         return lines + [self._kept_text(root.path, name) for name in names if is_quarantined(name)]
 
     def _marker_text(self, root: Root) -> str:
-        epoch = root.read(CLEAN_SHUTDOWN_FILE, read_clean_shutdown, None)
+        epoch = root.read(checkpoint.CLEAN_SHUTDOWN_FILE, checkpoint.read_clean_shutdown, None)
         self.was_clean = epoch is not None
         return "none: running, or stopped uncleanly" if epoch is None else f"broker epoch {epoch}"
 
@@ -153,14 +143,15 @@ class Dump:
 
     def _files(self, path: str, survey: Survey) -> Iterator[str]:
         names = self.fs.listdir(path)
-        if METADATA_FILE in names:
-            yield from self._read(METADATA_FILE, lambda: f"topic id {read_metadata(self.fs, path)}")
+        if checkpoint.METADATA_FILE in names:
+            topic_id = partial(checkpoint.read_metadata, self.fs, path)
+            yield from self._read(checkpoint.METADATA_FILE, lambda: f"topic id {topic_id()}")
         if survey.manifest is not None or survey.is_adopted:
             yield f"  {MANIFEST_FILE:{NAME_WIDTH}} {_manifest_text(survey.manifest)}"
         # What the survey finds is shown at the end, once, in its words, which are those of a start.
         reported = {finding.file for finding in survey.findings}
-        if EPOCH_FILE not in reported:
-            yield from self._read(EPOCH_FILE, lambda: self._epochs_text(path))
+        if checkpoint.EPOCH_FILE not in reported:
+            yield from self._read(checkpoint.EPOCH_FILE, lambda: self._epochs_text(path))
         for base in sorted(base for name in names if (base := parse_base(name)) is not None):
             text = SegmentText(base)
             damage = yield from self._segment(f"{path}/{segment_name(base)}", text)
@@ -171,7 +162,7 @@ class Dump:
         yield from (self._problem(finding.file, finding.text) for finding in survey.findings)
 
     def _epochs_text(self, path: str) -> str:
-        entries = read_epochs(self.fs, path)
+        entries = checkpoint.read_epochs(self.fs, path)
         return ", ".join(f"{epoch} from {start}" for epoch, start in entries or ()) or "none"
 
     def _offsets_problems(self, key: TopicPartition, survey: Survey) -> Iterator[str]:
@@ -179,7 +170,8 @@ class Dump:
         # A damaged log ends early in any case; the numbers of the checkpoints would only repeat it.
         if survey.of_kind(Kind.DAMAGE):
             return
-        for name, what in ((HIGH_WATERMARK_FILE, "high watermark"), (LOG_START_FILE, "log start")):
+        high_watermarks, log_starts = checkpoint.HIGH_WATERMARK_FILE, checkpoint.LOG_START_FILE
+        for name, what in ((high_watermarks, "high watermark"), (log_starts, "log start")):
             offset = self.offsets.get(name, {}).get(key, 0)
             if offset > survey.end:
                 yield self._problem(name, f"{what} {offset}, but {survey.name} ends at {survey.end}")
@@ -241,7 +233,7 @@ def _manifest_text(manifest: Manifest | None) -> str:
     return f"log start {manifest.log_start}, synced to {manifest.flushed}, cut {times}"
 
 
-@click.command(short_help="Show the contents of a log directory.")
+@click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--batches", is_flag=True, help="Show every batch.")
 @click.option("--records", is_flag=True, help="Show every batch with its records.")

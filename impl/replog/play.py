@@ -31,7 +31,7 @@ def title(path: Path) -> str:
     return shorten(text.split(". ", 1)[0].rstrip("."), TITLE_WIDTH, placeholder=" ...")
 
 
-@click.command(short_help="Play a story of a cluster, command by command.")
+@click.command()
 @click.argument("story", required=False, metavar="[NAME|FILE]")
 @click.option("--compare", is_flag=True, help="Show only outputs that differ from those in the file.")
 @click.pass_context

@@ -40,7 +40,7 @@ def plan_text(plan: Plan, is_done: bool) -> Iterator[str]:
             yield f"    --adopt would keep {span}; prefer the copies of a leader, if there is one"
 
 
-@click.command(short_help="Cut the damaged part off a log, and keep a copy.")
+@click.command()
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--apply", "applies", is_flag=True, help="Carry out the repair; without it, nothing is changed."

@@ -18,7 +18,7 @@ MOST_PARTITIONS = 12
 """So many fit a terminal of 24 lines, one a line."""
 
 
-@click.command(short_help="Watch a three-broker cluster lose its leader.")
+@click.command()
 @click.option(
     "--protocol",
     type=click.Choice(preset_names()),
