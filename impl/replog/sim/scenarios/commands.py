@@ -13,36 +13,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from replog.core import messages
 from replog.core.broker.state import Config
 from replog.core.effects import Timer
-from replog.core.messages import (
-    ConfigureRequest,
-    ControlMessage,
-    ElectRequest,
-    EpochEndReply,
-    EpochEndRequest,
-    FetchReply,
-    FetchRequest,
-    ListOffsetsReply,
-    ListOffsetsRequest,
-    Message,
-    MetadataUpdate,
-    OfTerm,
-    ProduceRequest,
-    ReassignRequest,
-)
-from replog.core.protocol import preset
+from replog.core.messages import Message
+from replog.core.protocol import RecordIs, preset
 from replog.core.types import CONSUMER, CONTROLLER, Batch
 from replog.sim.cluster.node import Alarm, Delivery, Item
 from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.world import World
 from replog.sim.scenarios import quorum_commands
-from replog.sim.scenarios.describe import describe_broker, describe_controller, describe_reply
+from replog.sim.scenarios.describe import describe_broker, describe_isr, describe_reply
 
 CLIENT = -10
 Entry = tuple[int, int, Item]
-DATA_REQUESTS = (FetchRequest, EpochEndRequest, ListOffsetsRequest)
-DATA_REPLIES = (FetchReply, EpochEndReply, ListOffsetsReply)
+DATA_REQUESTS = (messages.FetchRequest, messages.EpochEndRequest, messages.ListOffsetsRequest)
+DATA_REPLIES = (messages.FetchReply, messages.EpochEndReply, messages.ListOffsetsReply)
 
 
 class ScenarioCluster:
@@ -104,7 +90,7 @@ class ScenarioCluster:
         now = {broker: describe_broker(node) for broker, node in self.world.nodes.items()}
         quorum = self.world.quorum
         if quorum is None:
-            now[CONTROLLER] = describe_controller(self.world.image)
+            now[CONTROLLER] = f"controller: {describe_isr(self.world.image)}"
         else:
             now |= quorum_commands.describe_controllers(quorum)
         lines.extend(text for who, text in now.items() if self.said.get(who) != text)
@@ -125,16 +111,21 @@ class ScenarioCluster:
         Begin a story.  The first `replicas` brokers hold the partition, without that all.  With
         `controllers=3` also the rules `answered=committed applied=committed own-record=yes newest-only=yes`.
         """
-        quorum = quorum_commands.rules(answered, applied, own_record, newest_only)
+        rules = replace(
+            preset(protocol),
+            answered_when=RecordIs(answered),
+            applied_when=RecordIs(applied),
+            own_record=own_record == "yes",
+            newest_only=newest_only == "yes",
+        )
         config = Config(lag_ms=int(lag), follower_read="follower-read" in flags)
-        is_coalescing = "coalesce" in flags
         self.world = self.make_world(
             WorldOptions(
                 int(brokers),
                 int(min_isr),
-                replace(preset(protocol), **quorum),  # type: ignore[arg-type]
+                rules,
                 config,
-                coalesces_metadata=is_coalescing,
+                coalesces_metadata="coalesce" in flags,
                 replicas=int(replicas),
                 controllers=int(controllers),
             )
@@ -169,9 +160,9 @@ class ScenarioCluster:
         def wanted(item: Item) -> bool:
             if not isinstance(item, Delivery):
                 return False
-            message = item.message.message if isinstance(item.message, OfTerm) else item.message
-            is_held = isinstance(message, MetadataUpdate) and item.to in self.held
-            return isinstance(message, ControlMessage) and not is_held
+            message = item.message.message if isinstance(item.message, messages.OfTerm) else item.message
+            is_held = isinstance(message, messages.MetadataUpdate) and item.to in self.held
+            return isinstance(message, messages.ControlMessage) and not is_held
 
         # Until nothing is left: an answer may cause the next message.
         while self.take(wanted):
@@ -190,7 +181,7 @@ class ScenarioCluster:
     def skip(self, broker: str) -> None:
         """`skip 1`: broker 1 gets only its newest metadata, as if it had applied many versions as one."""
         # Held metadata is still on its way: all but the newest is dropped before it can arrive.
-        for entry in self._under_way(int(broker), (MetadataUpdate,))[:-1]:
+        for entry in self._under_way(int(broker), (messages.MetadataUpdate,))[:-1]:
             self.world.drop(entry)
         self.release(broker)
 
@@ -204,7 +195,7 @@ class ScenarioCluster:
         # The leader sets offset and epoch: a producer knows neither.
         batch = Batch(0, -1, int(count), producer, epoch, int(seq), body.encode())
         required = {"all": -1, "1": 1, "0": 0}[acks]
-        self._send(int(broker), ProduceRequest(self.correlation, batch, required, 30_000))
+        self._send(int(broker), messages.ProduceRequest(self.correlation, batch, required, 30_000))
 
     def fetch(self, broker: str, times: str = "1", reply: str = "") -> None:
         """`fetch 1 [times=1] [reply=lost]`: broker 1 sends a request and gets the answer (or not)."""
@@ -240,12 +231,12 @@ class ScenarioCluster:
         """`consume 0 from=0`: a consumer reads from broker 0."""
         self.correlation += 1
         offset = int(options.get("from", "0"))
-        self._send(int(broker), FetchRequest(self.correlation, CONSUMER, -1, offset))
+        self._send(int(broker), messages.FetchRequest(self.correlation, CONSUMER, -1, offset))
 
     def latest(self, broker: str) -> None:
         """`latest 0`: a consumer requests the end of the log from broker 0."""
         self.correlation += 1
-        self._send(int(broker), ListOffsetsRequest(self.correlation, CONSUMER, -1, -1))
+        self._send(int(broker), messages.ListOffsetsRequest(self.correlation, CONSUMER, -1, -1))
 
     def crash(self, broker: str) -> None:
         """`crash 0`: kill -9; the page cache stays."""
@@ -272,25 +263,25 @@ class ScenarioCluster:
 
     def prefer(self) -> None:
         """`prefer`: an operator requests the preferred leader."""
-        self._operate(ElectRequest(0, "t-0"))
+        self._operate(messages.ElectRequest(0, "t-0"))
 
     def elect_unclean(self) -> None:
         """`elect-unclean`: an operator requests any leader."""
-        self._operate(ElectRequest(0, "t-0", is_unclean=True))
+        self._operate(messages.ElectRequest(0, "t-0", is_unclean=True))
 
     def configure(self, min_isr: str) -> None:
         """`configure min-isr=1`: an operator changes min.insync.replicas."""
-        self._operate(ConfigureRequest(0, "t-0", int(min_isr)))
+        self._operate(messages.ConfigureRequest(0, "t-0", int(min_isr)))
 
     def reassign(self, *brokers: str) -> None:
         """`reassign 1 2`: an operator requests these replicas, the preferred leader first."""
-        self._operate(ReassignRequest(0, "t-0", tuple(map(int, brokers))))
+        self._operate(messages.ReassignRequest(0, "t-0", tuple(map(int, brokers))))
 
     def cancel_reassignment(self) -> None:
         """`cancel-reassignment`: an operator cancels the reassignment in progress."""
-        self._operate(ReassignRequest(0, "t-0", None))
+        self._operate(messages.ReassignRequest(0, "t-0", None))
 
-    def _operate(self, request: ElectRequest | ConfigureRequest | ReassignRequest) -> None:
+    def _operate(self, request: Message) -> None:
         self._send(CONTROLLER, request)
         self.settle()
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from replog.core import messages
 from replog.core.broker.state import Leading, ReplicaState
 from replog.core.log.logview import LogView
-from replog.core.messages import (
-    ElectReply,
-    FetchReply,
-    ListOffsetsReply,
-    Message,
-    ProduceReply,
-    ReassignReply,
-)
-from replog.core.types import NO_LEADER, Error, PartitionImage, Role
+from replog.core.messages import Message
+from replog.core.types import NO_LEADER, Batch, Error, PartitionImage, Role
 from replog.sim.cluster.node import Node
 
 MAX_BATCHES = 8
@@ -45,39 +41,35 @@ def describe_role(state: ReplicaState) -> str:
 
 
 def describe_log(log: LogView) -> str:
-    """Return the batches as `name/epoch`; a batch of several records as `name*count/epoch`."""
-    shown = [
-        f"{batch.content.decode()}{'' if batch.count == 1 else f'*{batch.count}'}/{batch.epoch}"
-        for batch in log.batches[-MAX_BATCHES:]
-    ]
+    """Return the last batches."""
+    shown = " ".join(map(describe_batch, log.batches[-MAX_BATCHES:]))
     hidden = "... " if len(log.batches) > MAX_BATCHES else ""
-    return f"log [{hidden}{' '.join(shown)}]"
+    return f"log [{hidden}{shown}]"
+
+
+def describe_batch(batch: Batch) -> str:
+    """Return a batch as `name/epoch`, or as `name*count/epoch`."""
+    return f"{batch.content.decode()}{'' if batch.count == 1 else f'*{batch.count}'}/{batch.epoch}"
 
 
 def describe_leading(leading: Leading) -> list[str]:
     """Return the state that only a leader has."""
-    isr = ",".join(map(str, sorted(leading.isr)))
-    parts = [f"ISR {isr}"]
+    parts = ["ISR " + _listed(sorted(leading.isr))]
     if leading.pending is not None:
-        parts.append("proposes " + ",".join(map(str, sorted(leading.pending.proposed))))
+        parts.append("proposes " + _listed(sorted(leading.pending.proposed)))
     remotes = " ".join(f"{f}={'?' if r.leo < 0 else r.leo}" for f, r in sorted(leading.remotes.items()))
     parts.append(f"remote {remotes}" if remotes else "alone")
     if leading.produces:
-        parts.append("waiting for HW " + ",".join(str(w.required) for w in leading.produces))
+        parts.append("waiting for HW " + _listed(w.required for w in leading.produces))
     return parts
-
-
-def describe_controller(image: PartitionImage) -> str:
-    """Return the controller's record of the partition."""
-    return f"controller: {describe_isr(image)}"
 
 
 def describe_isr(image: PartitionImage) -> str:
     """Return the leader, the in-sync replicas, and anything unusual."""
     leader = "no leader" if image.leader == NO_LEADER else f"leader {image.leader}"
-    parts = [leader, f"epoch {image.leader_epoch}", "ISR " + (",".join(map(str, image.isr)) or "none")]
+    parts = [leader, f"epoch {image.leader_epoch}", "ISR " + (_listed(image.isr) or "none")]
     if image.elr:
-        parts.append("ELR " + ",".join(map(str, image.elr)))
+        parts.append("ELR " + _listed(image.elr))
     if image.last_known_leader != NO_LEADER:
         parts.append(f"last known leader {image.last_known_leader}")
     if image.min_isr:
@@ -85,29 +77,33 @@ def describe_isr(image: PartitionImage) -> str:
     if image.is_recovering:
         parts.append("recovering")
     if image.is_reassigning or image.replicas != tuple(range(len(image.replicas))):
-        parts.append("replicas " + ",".join(map(str, image.replicas)))
+        parts.append("replicas " + _listed(image.replicas))
     marked = (("adding", image.adding), ("removing", image.removing))
-    parts.extend(f"{word} " + ",".join(map(str, members)) for word, members in marked if members)
+    parts.extend(f"{word} {_listed(members)}" for word, members in marked if members)
     return ", ".join(parts)
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
 
 
 def describe_reply(message: Message) -> str:
     """Return a reply as its client would read it; "" for a message not addressed to a client."""
     match message:
-        case ProduceReply(error=error) if error is not Error.NONE:
+        case messages.ProduceReply(error=error) if error is not Error.NONE:
             return f"client: produce failed: {error.name}"
-        case ProduceReply(base_offset=offset):
+        case messages.ProduceReply(base_offset=offset):
             return f"client: acknowledged at offset {offset}"
-        case FetchReply(error=error) if error is not Error.NONE:
+        case messages.FetchReply(error=error) if error is not Error.NONE:
             return f"client: read failed: {error.name}"
-        case FetchReply(batches=batches):
+        case messages.FetchReply(batches=batches):
             read = " ".join(f"{batch.base_offset}:{batch.content.decode()}" for batch in batches)
             return f"client: read {read or 'nothing'}"
-        case ListOffsetsReply(error=error) if error is not Error.NONE:
+        case messages.ListOffsetsReply(error=error) if error is not Error.NONE:
             return f"client: no offset: {error.name}"
-        case ListOffsetsReply(offset=offset):
+        case messages.ListOffsetsReply(offset=offset):
             return f"client: the log ends at {offset}"
-        case ElectReply(error=error) | ReassignReply(error=error):
+        case messages.ElectReply(error=error) | messages.ReassignReply(error=error):
             return f"operator: {error.name}"
         case _:
             return ""

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from replog.core.log.logview import LogView
 from replog.core.types import Batch
 from replog.sim.cluster.node import Node
-from replog.sim.scenarios.describe import describe_role
+from replog.sim.scenarios.describe import describe_batch, describe_role
 
 
 def draw(nodes: Collection[Node]) -> list[str]:
@@ -26,7 +26,10 @@ def draw(nodes: Collection[Node]) -> list[str]:
         return []
     ends = {offset for batch in batches for offset in (batch.base_offset, batch.next_offset)}
     starts = sorted(ends | {log.hw for log in logs.values()})[:-1]
-    rows = {broker: [_name(_batch_at(log, start)) for start in starts] for broker, log in logs.items()}
+    rows = {
+        broker: [describe_batch(batch) if (batch := _batch_at(log, start)) else "" for start in starts]
+        for broker, log in logs.items()
+    }
     offsets = [str(start) for start in starts]
     widths = [max(map(len, column)) for column in zip(offsets, *rows.values(), strict=True)]
     lines = [f"offset      {_line(offsets, widths, starts, -1)}".rstrip()]
@@ -54,9 +57,3 @@ def _line(cells: list[str], widths: list[int], starts: list[int], hw: int) -> st
 
 def _batch_at(log: LogView, offset: int) -> Batch | None:
     return next((b for b in log.batches if b.base_offset <= offset < b.next_offset), None)
-
-
-def _name(batch: Batch | None) -> str:
-    if batch is None:
-        return ""
-    return f"{batch.content.decode()}{'' if batch.count == 1 else f'*{batch.count}'}/{batch.epoch}"

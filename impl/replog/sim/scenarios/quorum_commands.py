@@ -13,7 +13,6 @@ from typing import Protocol
 
 from replog.core.effects import Timer
 from replog.core.messages import HeartbeatRequest, OfTerm
-from replog.core.protocol import RecordIs
 from replog.core.quorum.node import ControllerNode
 from replog.core.quorum_messages import MetadataFetch, MetadataFetchReply, VoteReply, VoteRequest
 from replog.sim.cluster.node import Alarm, Delivery, Item
@@ -34,16 +33,6 @@ class Cluster(Protocol):
 
     def settle(self) -> None:
         """Deliver everything between brokers and controllers."""
-
-
-def rules(answered: str, applied: str, own_record: str, newest_only: str) -> dict[str, RecordIs | bool]:
-    """Return the rules of a scenario's quorum."""
-    return {
-        "answered_when": RecordIs(answered),
-        "applied_when": RecordIs(applied),
-        "own_record": own_record == "yes",
-        "newest_only": newest_only == "yes",
-    }
 
 
 def quorum_of(cluster: Cluster) -> Quorum:
