@@ -122,7 +122,8 @@ def simulations_have_faults(bench: Bench) -> str:
     """Check that brokers crash and messages are lost in simulations."""
     del bench
     report = Simulation(1, profile("all")).run()
-    return "" if report.crashes and report.faults["message-loss"] else "nothing went wrong in a simulation"
+    went_wrong = report.counters.crashes and report.faults["message-loss"]
+    return "" if went_wrong else "nothing went wrong in a simulation"
 
 
 def recordings_are_read(bench: Bench) -> str:

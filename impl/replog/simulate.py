@@ -14,9 +14,11 @@ steps per second of the summary are measured on a real one.
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 
@@ -32,6 +34,10 @@ from replog.sim.run import Report, simulate
 
 SHOW_EVERY_S = 0.5
 MAX_SEED = (1 << 63) - 1
+_RECORDERS: Mapping[str, Callable[..., list[str]]] = MappingProxyType(
+    {"topics": record_topic} | {name: partial(record_starts, profile=name) for name in WEATHERS}
+)
+"""By profile; for any other, `recorded`."""
 
 
 def parse_seeds(_context: click.Context, _parameter: click.Parameter, text: str | None) -> range | None:
@@ -58,8 +64,7 @@ class Summary:
     def add(self, report: Report) -> None:
         """Add one run."""
         self.runs += 1
-        self.totals.update(asdict(report.figures))
-        self.totals.update(steps=report.steps, crashes=report.crashes, truncations=report.truncations)
+        self.totals.update(asdict(report.figures) | asdict(report.counters))
         self.faults.update(report.faults)
         self.checks.update(report.checks)
 
@@ -88,7 +93,7 @@ def _table(rows: Iterable[tuple[str, int]]) -> Iterable[str]:
         yield f"    {name:{width}} {count:>10}"
 
 
-@click.command(short_help="Run simulated clusters with faults, repeatable from a seed.")
+@click.command()
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), metavar="N", help="Run one seed.")
 @click.option("--seeds", callback=parse_seeds, metavar="A..B", help="Run all seeds from A to B.")
 @click.option(
@@ -145,12 +150,7 @@ def record_all(seeds: range, folder: Path, max_events: int, profile: str) -> Non
     events = 0
     for seed in seeds:
         try:
-            if profile in WEATHERS:
-                lines = record_starts(seed, profile, max_events=max_events)
-            elif profile == "topics":
-                lines = record_topic(seed, max_events=max_events)
-            else:
-                lines = recorded(seed, max_events=max_events)
+            lines = _RECORDERS.get(profile, recorded)(seed, max_events=max_events)
         except ViolationError as error:
             raise click.ClickException(f"seed {seed} cannot be recorded: {error}") from error
         events += len(lines) - 2

@@ -20,11 +20,11 @@ from replog.core.log.producer import WINDOW
 from replog.core.protocol import Protocol, preset
 from replog.core.types import NO_LEADER, Role
 from replog.sim.cluster.clients import Cleaner, Consumer, Producer
-from replog.sim.cluster.members import Member, members, settle
-from replog.sim.cluster.node import Call
+from replog.sim.cluster.members import FIRST_ADDRESS, Member, settle
+from replog.sim.cluster.node import Call, Counters
 from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.storage import MemoryStorage
-from replog.sim.cluster.views import AnyWorld, PartitionView
+from replog.sim.cluster.views import AnyWorld
 from replog.sim.cluster.world import START_MS, World
 from replog.sim.disks.stored import StoreStorage
 from replog.sim.faults.faults import FaultyNetwork, Injector, struck
@@ -61,11 +61,8 @@ class Report:
     protocol: str
     oracle: str
     detail: str
-    steps: int
     simulated_ms: int
-    crashes: int
-    restarts: int
-    truncations: int
+    counters: Counters = field(default_factory=Counters)
     max_events: int = MAX_EVENTS
     has_groups: bool = False
     faults: Counter[str] = field(default_factory=Counter)
@@ -90,13 +87,14 @@ class Report:
             if self.is_failure
             else praise(self.checks, has_groups=self.has_groups)
         )
-        figures = self.figures
+        figures, counters = self.figures, self.counters
+        changes = f"ISR changes {figures.isr_changes}, truncations {counters.truncations}"
         faults = ", ".join(f"{name} {n}" for name, n in sorted(self.faults.items())) or "none"
         outside = f"of ELR members {figures.elr_elections}, outside ISR and ELR {figures.unclean_elections}"
         lines = [
             f"seed {self.seed}, profile {self.profile}, protocol {self.protocol}: {verdict}",
-            f"  {self.steps} steps in {self.simulated_ms / 1000:.1f} simulated seconds",
-            f"  crashes {self.crashes}, ISR changes {figures.isr_changes}, truncations {self.truncations}",
+            f"  {counters.steps} steps in {self.simulated_ms / 1000:.1f} simulated seconds",
+            f"  crashes {counters.crashes}, {changes}",
             f"  elections {figures.elections}, {outside}",
             f"  records committed {figures.committed}, acknowledged with acks=all {figures.acknowledged}",
             f"  records consumed {figures.consumed} (including re-reads)",
@@ -113,12 +111,9 @@ class Part:
 
     world: AnyWorld
     oracles: Oracles
-    number: int
-
-    @property
-    def partition(self) -> str:
-        """Return its name if there are several partitions, else ""."""
-        return self.world.partition if isinstance(self.world, PartitionView) else ""
+    number: int = 0
+    partition: str = ""
+    """Its name, if there are several partitions."""
 
     @property
     def prefix(self) -> str:
@@ -183,11 +178,13 @@ class Simulation:
         self.pace = Pace(self.world, max_events)
         faults = self.network.faults
         self.injector = Injector(self.world, self.network, self.watch, weather, self.random, faults)
-        self.parts = [Part(self.world, self.oracles, 0)]
+        self.parts = [Part(self.world, self.oracles)]
         if self.several is not None:
-            watched = self.several.parts.items()
-            views = [(self.several.view(self.world, name), oracles) for name, oracles in watched]
-            self.parts = [Part(view, oracles, number) for number, (view, oracles) in enumerate(views)]
+            watched = enumerate(self.several.parts.items())
+            self.parts = [
+                Part(self.several.view(self.world, name), oracles, number, name)
+                for number, (name, oracles) in watched
+            ]
         # The log of groups has one writer, its coordinator.
         written = [part for part in self.parts if not weather.groups or part.partition != weather.groups]
         self.members: list[Member] = []
@@ -210,10 +207,10 @@ class Simulation:
             cleaner = Cleaner(-30, find, self.random.randrange, self._deletable, self.oracles)
             self.world.start_client(cleaner.address, cleaner, self.random.randrange(2_000))
         if self.profile.groups:
-            self._start_members(CommitWatch(self.oracles.checks))
+            self._start_members()
         if self.several is not None:
             self._turn()
-        self.injector.start()
+        self.injector.schedule_next()
 
     def _turn(self) -> None:
         """Move the operator to another partition, repeatedly."""
@@ -230,13 +227,15 @@ class Simulation:
         )
         self.world.start_client(consumer.address, consumer, self.random.randrange(2_000), part.partition)
 
-    def _start_members(self, watch: CommitWatch) -> None:
+    def _start_members(self) -> None:
         """Start three members of one group, which read the first partition."""
         parts = {part.partition: part for part in self.parts}
-        self.members = members(
-            3, next(iter(parts)), self.profile.groups, lambda name: self.find_leader(parts[name]),
-            self.random.randrange, watch,
-        )  # fmt: skip
+        first, log, watch = self.parts[0].partition, self.profile.groups, CommitWatch(self.oracles.checks)
+        self.members = [
+            Member(FIRST_ADDRESS - number, "g", first, log, lambda name: self.find_leader(parts[name]),
+                   self.random.randrange, watch)
+            for number in range(3)
+        ]  # fmt: skip
         for member in self.members:
             self.world.start_client(member.address, member, self.random.randrange(2_000))
 
@@ -364,23 +363,18 @@ class Simulation:
 
     def report(self, oracle: str, detail: str) -> Report:
         """Return the figures so far."""
-        counters = self.world.counters
         self.oracles.checks["no-exception"] = self.oracles.checks["step-limit"] = self.pace.events
-        happened = struck(self.world)
         return Report(
             self.seed,
             self.profile.name,
             self.protocol,
             oracle,
             detail,
-            counters.steps,
             self.world.now_ms - START_MS,
-            counters.crashes,
-            counters.restarts,
-            counters.truncations,
+            replace(self.world.counters),
             self.pace.max_events,
             self.profile.groups != "",
-            +(self.network.faults + Counter({fault.value: number for fault, number in happened.items()})),
+            +(self.network.faults + struck(self.world)),
             +self.watch.checks,
             replace(self.watch.figures),
         )

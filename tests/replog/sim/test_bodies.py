@@ -24,7 +24,7 @@ from replog.core.messages import (
 )
 from replog.core.types import CONSUMER, Batch, Error
 from replog.demo.files import BrokerFiles
-from replog.sim.cluster.members import members
+from replog.sim.cluster.members import Member
 from replog.sim.cluster.node import Network
 from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.storage import MemoryStorage, StorageError
@@ -214,8 +214,10 @@ def test_a_coordinator_loads_its_log_from_the_disk():
         for number in range(30):
             request = ProduceRequest(number, Batch(0, -1, 1, body=b"%d" % number), -1, 5_000)
             world.send(CLIENT, find("t-0"), ForPartition("t-0", request))
-        for member in members(2, "t-0", "groups-0", find, Random(5).randrange, CommitWatch(Counter())):
-            world.start_client(member.address, member, 10)
+        choose, watch = Random(5).randrange, CommitWatch(Counter())
+        for address in (-40, -41):
+            member = Member(address, "g", "t-0", "groups-0", find, choose, watch)
+            world.start_client(address, member, 10)
         run_for(world, 3_000)
         world.focus = "groups-0"
         dead = world.image.leader

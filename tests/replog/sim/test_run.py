@@ -132,7 +132,7 @@ def test_figures_count_what_their_names_say():
     run.world.observer = watch
     report = run.run()
     assert not report.is_failure
-    assert report.truncations == watch.truncations > 0
+    assert report.counters.truncations == watch.truncations > 0
     assert report.figures.isr_changes == watch.isr_changes > 0
     assert report.figures.elections == len(watch.epochs) > 1
 
@@ -208,7 +208,7 @@ def test_a_cluster_that_stays_without_a_leader_is_a_broken_promise(monkeypatch):
 def test_a_seed_is_a_run(name):
     """The same seed gives exactly the same report; another seed another one."""
     assert simulate(5, name) == simulate(5, name)
-    assert simulate(5, name).steps != simulate(6, name).steps
+    assert simulate(5, name).counters.steps != simulate(6, name).counters.steps
 
 
 def test_a_failing_seed_prints_the_command_that_repeats_it():

@@ -14,20 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from replog.core import messages
 from replog.core.effects import Effect, Send, SetTimer, Timer
 from replog.core.log.producer import WINDOW
-from replog.core.messages import (
-    EARLIEST,
-    DeleteRecordsReply,
-    DeleteRecordsRequest,
-    FetchReply,
-    FetchRequest,
-    ListOffsetsReply,
-    ListOffsetsRequest,
-    Message,
-    ProduceReply,
-    ProduceRequest,
-)
+from replog.core.messages import EARLIEST, Message
 from replog.core.types import CONSUMER, Batch, Error
 
 GIVE_UP_TRIES = 8
@@ -87,7 +77,7 @@ class Producer:
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
         """Process an answer to a batch that is still outstanding."""
-        if not isinstance(message, ProduceReply):
+        if not isinstance(message, messages.ProduceReply):
             return []
         for waiting in self.outstanding:
             if waiting.correlation == message.correlation:
@@ -127,10 +117,10 @@ class Producer:
     def _send(self, waiting: Outstanding, now_ms: int) -> Send:
         self.correlation += 1
         waiting.correlation, waiting.sent_ms = self.correlation, now_ms
-        request = ProduceRequest(self.correlation, waiting.batch, self.acks, self.timeout_ms)
+        request = messages.ProduceRequest(self.correlation, waiting.batch, self.acks, self.timeout_ms)
         return Send(self.find_broker(), request)
 
-    def _settle(self, waiting: Outstanding, reply: ProduceReply) -> None:
+    def _settle(self, waiting: Outstanding, reply: messages.ProduceReply) -> None:
         """Record a success, drop a batch that was finally refused, or keep it for a retry."""
         if reply.error is Error.NONE:
             self.outstanding.remove(waiting)
@@ -181,15 +171,16 @@ class Consumer:
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
         """Process records; report each one at or past the position, or continue at the log's new start."""
-        if isinstance(message, ListOffsetsReply) and message.correlation == self.correlation:
+        if isinstance(message, messages.ListOffsetsReply) and message.correlation == self.correlation:
             self.position = max(self.position, message.offset)
-        if not isinstance(message, FetchReply) or message.correlation != self.correlation:
+        if not isinstance(message, messages.FetchReply) or message.correlation != self.correlation:
             return []
         # A duplicate of this reply matches no request.
         self.correlation += 1
         # Otherwise it is ahead of a leader of the past, and continues at another broker.
         if message.error is Error.OFFSET_OUT_OF_RANGE and self.looks_for_start:
-            return [Send(self.find_broker(), ListOffsetsRequest(self.correlation, CONSUMER, -1, EARLIEST))]
+            request = messages.ListOffsetsRequest(self.correlation, CONSUMER, -1, EARLIEST)
+            return [Send(self.find_broker(), request)]
         if message.error is not Error.NONE:
             return []
         for batch in message.batches:
@@ -206,7 +197,7 @@ class Consumer:
             self.position = 0
         self.correlation += 1
         wait_ms = self.choose(2) * 300
-        request = FetchRequest(self.correlation, CONSUMER, -1, self.position, max_wait_ms=wait_ms)
+        request = messages.FetchRequest(self.correlation, CONSUMER, -1, self.position, max_wait_ms=wait_ms)
         return [Send(self.find_broker(), request), SetTimer(timer, 1 + self.choose(2 * self.interval_ms))]
 
 
@@ -225,7 +216,7 @@ class Cleaner:
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
         """Process an answer; it is valid for any of the requests."""
-        if isinstance(message, DeleteRecordsReply) and message.error is Error.NONE:
+        if isinstance(message, messages.DeleteRecordsReply) and message.error is Error.NONE:
             self.observer.gone(message.low_watermark)
         return []
 
@@ -234,5 +225,5 @@ class Cleaner:
         self.correlation += 1
         offset = self.choose_offset()
         self.observer.requested(offset)
-        request = DeleteRecordsRequest(self.correlation, offset, self.timeout_ms)
+        request = messages.DeleteRecordsRequest(self.correlation, offset, self.timeout_ms)
         return [Send(self.find_broker(), request), SetTimer(timer, 1 + self.choose(2 * self.interval_ms))]

@@ -14,26 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from replog.core import messages
 from replog.core.effects import Effect, Send, SetTimer, Timer
-from replog.core.messages import (
-    CommitReply,
-    CommitRequest,
-    FetchReply,
-    FetchRequest,
-    ForPartition,
-    JoinGroupReply,
-    JoinGroupRequest,
-    Message,
-    PartitionMessage,
-    PositionReply,
-    PositionRequest,
-)
+from replog.core.messages import Message
 from replog.core.types import CONSUMER, Error
 
 FIRST_ADDRESS = -40
 DIES_ONE_IN = 20
 REST_MS = 1_000
 NOT_OWNER = frozenset({Error.ILLEGAL_GENERATION, Error.UNKNOWN_MEMBER_ID})
+
+
+Answer = messages.GroupReply | messages.FetchReply
 
 
 class GroupObserver:
@@ -96,73 +88,58 @@ class Member:
         self.correlation += 1
         self.sent_ms = now_ms
         partition, request = self._next_request()
-        return [Send(self.find_leader(partition), ForPartition(partition, request)), again]
+        return [Send(self.find_leader(partition), messages.ForPartition(partition, request)), again]
 
     def _forget(self) -> None:
         """Reset the state to that of a new process."""
         self.correlation += 1  # what is still answered is for the process before
         self.sent_ms = self.generation = self.position = self.committed = -1
 
-    def _next_request(self) -> tuple[str, PartitionMessage]:
+    def _next_request(self) -> tuple[str, messages.PartitionMessage]:
         me = -self.address
         if self.generation < 0:
-            return self.log, JoinGroupRequest(self.correlation, self.group, me)
+            return self.log, messages.JoinGroupRequest(self.correlation, self.group, me)
         if self.position < 0:
             self.kept = self.observer.kept()
-            return self.log, PositionRequest(self.correlation, self.group, self.reads, me, self.generation)
+            return self.log, messages.PositionRequest(
+                self.correlation, self.group, self.reads, me, self.generation
+            )
         if self.position > self.committed:
-            return self.log, CommitRequest(
+            return self.log, messages.CommitRequest(
                 self.correlation, self.group, self.reads, self.position, me, self.generation
             )
-        return self.reads, FetchRequest(self.correlation, CONSUMER, -1, self.position)
+        return self.reads, messages.FetchRequest(self.correlation, CONSUMER, -1, self.position)
 
     def receive(self, message: Message, now_ms: int) -> list[Effect]:
         """Take the answer to the request in flight."""
-        match message:
-            case JoinGroupReply() | PositionReply() | CommitReply() | FetchReply():
-                if message.correlation != self.correlation or self.sent_ms < 0:
-                    return []
-            case _:
-                return []
+        if not isinstance(message, Answer) or message.correlation != self.correlation or self.sent_ms < 0:
+            return []
         self.sent_ms = -1
         if message.error in NOT_OWNER:
             self._forget()
             self.rest_ms = self.choose(REST_MS)
         elif message.error is Error.NONE:
             self._take(message)
-        elif isinstance(message, CommitReply):
+        elif isinstance(message, messages.CommitReply):
             # It may be written all the same, or be written later.
             self._forget()
         return []
 
-    def _take(self, message: JoinGroupReply | PositionReply | CommitReply | FetchReply) -> None:
+    def _take(self, message: Answer) -> None:
         match message:
-            case JoinGroupReply(generation=generation):
+            case messages.JoinGroupReply(generation=generation):
                 self.generation = generation
-            case PositionReply(offset=offset):
+            case messages.PositionReply(offset=offset):
                 self.position = self.committed = max(offset, 0)
                 self.observer.resumed(self.position, self.kept)
-            case CommitReply():
+            case messages.CommitReply():
                 self.committed = self.position
                 self.observer.committed_to(self.position)
-            case FetchReply(batches=batches):
+            case messages.FetchReply(batches=batches):
                 for batch in batches:
                     for offset in range(max(self.position, batch.base_offset), batch.next_offset):
                         self.observer.processed(offset)
                         self.position = offset + 1
-
-
-def members(
-    count: int,
-    reads: str,
-    log: str,
-    find_leader: Callable[[str], int],
-    choose: Callable[[int], int],
-    observer: GroupObserver,
-) -> list[Member]:
-    """Return the members of one group, which read one partition."""
-    addresses = range(FIRST_ADDRESS, FIRST_ADDRESS - count, -1)
-    return [Member(address, "g", reads, log, find_leader, choose, observer) for address in addresses]
 
 
 def settle(group: Iterable[Member]) -> None:

@@ -72,7 +72,6 @@ class Counters:
     crashes: int = 0
     crashes_mid_effects: int = 0
     stops: int = 0
-    restarts: int = 0
     disk_failures: int = 0
     truncations: int = 0
 

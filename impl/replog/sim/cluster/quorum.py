@@ -1,6 +1,6 @@
 """The controllers of a simulated cluster that has several: processes, disks, and their decisions.
 
-    quorum = Quorum(world, 3, first)          # addresses -1, -2, -3
+    quorum = Quorum((-1, -2, -3), config, protocol, first, send, schedule, now_ms)
     quorum.execute(item)                      # a delivery or an alarm of one of them
     quorum.crash(-2); quorum.restart(-2)
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from replog.core.broker.contact import Contact
 from replog.core.controller.controller import Controller
-from replog.core.controller.state import ControllerConfig, ControllerState, expire_session
+from replog.core.controller.state import ControllerConfig, expire_session
 from replog.core.effects import (
     Effect,
     Event,
@@ -38,9 +38,6 @@ from replog.core.quorum import records
 from replog.core.quorum.node import NOBODY, ControllerNode
 from replog.core.types import CONTROLLER, MetadataRecord
 from replog.sim.cluster.node import Alarm, Delivery, event_of
-
-Schedule = Callable[[int, Alarm], None]
-SendFrom = Callable[[int, int, Message], None]
 
 
 @dataclass(slots=True)
@@ -71,15 +68,6 @@ class ControllerHost:
     held: list[Delivery | Alarm] | None = None
 
 
-@dataclass(slots=True)
-class Wires:
-    """The quorum's access to the world: to send, to set an alarm, and to read the time."""
-
-    send: SendFrom
-    schedule: Schedule
-    now_ms: Callable[[], int]
-
-
 def addresses(controllers: int) -> tuple[int, ...]:
     """Return the addresses of this many controllers."""
     return tuple(CONTROLLER - number for number in range(controllers))
@@ -92,9 +80,11 @@ class Quorum:
     voters: tuple[int, ...]
     config: ControllerConfig
     protocol: Protocol
-    wires: Wires
     first: MetadataRecord
     """The metadata that the cluster begins with, as if an earlier active controller had committed it."""
+    send: Callable[[int, int, Message], None]
+    schedule: Callable[[int, Alarm], None]
+    now_ms: Callable[[], int]
     hosts: dict[int, ControllerHost] = field(default_factory=dict)
     committed: list[MetadataRecord] = field(default_factory=list)
     crashes: int = 0
@@ -102,9 +92,8 @@ class Quorum:
     def __post_init__(self) -> None:
         self.committed = [self.first]
         for address in self.voters:
-            self.hosts[address] = ControllerHost(
-                address, ControllerDisk(self.first.term, NOBODY, [self.first])
-            )
+            disk = ControllerDisk(self.first.term, NOBODY, [self.first])
+            self.hosts[address] = ControllerHost(address, disk)
 
     def start(self) -> None:
         """Start all processes."""
@@ -114,7 +103,7 @@ class Quorum:
     def view(self) -> Controller:
         """Return a controller that has just restored the committed state, for observers."""
         last = self.committed[-1]
-        return Controller(records.restored(last, self.config, self.protocol, self.wires.now_ms()))
+        return Controller(records.restored(last, self.config, self.protocol, self.now_ms()))
 
     def active(self) -> ControllerHost | None:
         """Return the active controller of the newest term that decides, if there is one."""
@@ -138,7 +127,7 @@ class Quorum:
     def handle(self, host: ControllerHost, event: Event) -> None:
         """Let a living process handle an event."""
         if host.node is not None:
-            self.act(host, host.node.handle(event, self.wires.now_ms()))
+            self.act(host, host.node.handle(event, self.now_ms()))
 
     def operate(self, received: Received) -> None:
         """Deliver an operator's request to the active controller."""
@@ -148,7 +137,7 @@ class Quorum:
 
     def fence(self, broker_id: int) -> None:
         """Let a broker's session at the active controller expire now, and no other."""
-        host, now_ms = self.active(), self.wires.now_ms()
+        host, now_ms = self.active(), self.now_ms()
         if host is None or host.node is None or host.node.controller is None:
             return
         if expire_session(host.node.controller.state, broker_id, now_ms):
@@ -167,7 +156,7 @@ class Quorum:
         host.node = ControllerNode(
             address, self.voters, self.config, self.protocol, disk.term, [*disk.log], disk.vote
         )
-        self.act(host, host.node.start(self.wires.now_ms()))
+        self.act(host, host.node.start(self.now_ms()))
 
     def crash(self, address: int) -> None:
         """Kill a process; messages in flight to it are lost."""
@@ -197,21 +186,13 @@ class Quorum:
                 return
             host.effects_left -= host.effects_left > 0
             if isinstance(effect, Send):
-                self.wires.send(host.address, effect.to, effect.message)
+                self.send(host.address, effect.to, effect.message)
             elif isinstance(effect, SetTimer):
                 alarm = Alarm(host.address, effect.timer, effect.token, host.incarnation)
-                self.wires.schedule(effect.delay_ms, alarm)
+                self.schedule(effect.delay_ms, alarm)
             else:
                 assert isinstance(effect, StoreVote | StoreRecords), effect
                 host.disk.perform(effect)
-        self._note_committed(host)
-
-    def _note_committed(self, host: ControllerHost) -> None:
         node = host.node
         if node is not None and node.hw > len(self.committed):
             self.committed.extend(node.log[len(self.committed) : node.hw])
-
-
-def begin_with(state: ControllerState, voters: tuple[int, ...], wires: Wires) -> Quorum:
-    """Return a quorum that starts with the decisions of one controller."""
-    return Quorum(voters, state.config, state.protocol, wires, records.record_of(state, 1))

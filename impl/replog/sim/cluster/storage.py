@@ -15,17 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from replog.core.effects import (
-    AdvanceStart,
-    Append,
-    Delete,
-    Effect,
-    Flush,
-    Reset,
-    StoreEpochs,
-    StoreHighWatermark,
-    Truncate,
-)
+from replog.core import effects
+from replog.core.effects import Effect
 from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
 from replog.core.messages import Message
@@ -138,21 +129,21 @@ class MemoryStorage:
             if self.fails_in < 0:
                 raise StorageError(f"the disk failed under {effect}")
         match effect:
-            case Append(batches):
+            case effects.Append(batches):
                 self.batches.extend(batches)
-            case StoreEpochs(entries):
+            case effects.StoreEpochs(entries):
                 self.epochs = entries
-            case StoreHighWatermark(offset):
+            case effects.StoreHighWatermark(offset):
                 self.hw_checkpoint = offset
-            case Truncate(offset):
+            case effects.Truncate(offset):
                 self._truncate(offset)
-            case Flush():
+            case effects.Flush():
                 self.flush()
-            case AdvanceStart(offset):
+            case effects.AdvanceStart(offset):
                 self._advance_start(offset)
-            case Reset(offset):
+            case effects.Reset(offset):
                 self.batches, self.log_start, self.flushed_offset = [], offset, offset
-            case Delete():
+            case effects.Delete():
                 self.batches, self.log_start, self.flushed_offset = [], 0, 0
                 self.epochs, self.hw_checkpoint = (), 0
             case _:

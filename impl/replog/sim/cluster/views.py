@@ -90,3 +90,9 @@ class PartitionView:
 
 AnyWorld = World | PartitionView
 AnyNode = Node | NodeView
+
+
+def is_current(world: AnyWorld, member: int) -> bool:
+    """Return whether a member runs, with the incarnation known to the controller."""
+    broker, known = world.nodes[member].broker, world.controller.state.brokers.get(member)
+    return broker is not None and known is not None and broker.membership.broker_epoch == known.broker_epoch

@@ -44,11 +44,12 @@ from replog.core.effects import (
     Truncate,
 )
 from replog.core.messages import ElectRequest, ForPartition, Message, ReassignRequest
+from replog.core.quorum.records import record_of
 from replog.core.types import CONTROLLER, PartitionImage, Role
 from replog.sim.cluster import connections
 from replog.sim.cluster.node import Alarm, Call, Client, Counters, Delivery, Item, Network, Node, event_of
 from replog.sim.cluster.options import WorldOptions
-from replog.sim.cluster.quorum import Quorum, Wires, addresses, begin_with
+from replog.sim.cluster.quorum import Quorum, addresses
 from replog.sim.cluster.several import SeveralStorage, recovered_by_name
 from replog.sim.cluster.storage import Storage, StorageError
 
@@ -104,12 +105,15 @@ class World:
         if options.controllers == 1:
             self.perform_for(CONTROLLER, self.controller.start())
         else:
-            wires = Wires(self.send, self.schedule, lambda: self.now_ms)
-            self.quorum = begin_with(self.controller.state, self.controllers, wires)
+            self.quorum = Quorum(
+                self.controllers, settings, options.protocol, record_of(self.controller.state, 1),
+                self.send, self.schedule, lambda: self.now_ms,
+            )  # fmt: skip
             self.quorum.start()
 
-    def _look_at_quorum(self, quorum: Quorum) -> None:
-        self.controller = quorum.view()
+    def _note_decisions(self) -> None:
+        if self.quorum is not None:
+            self.controller = self.quorum.view()
         self.observer.decided(self)
 
     def _make_storage(self) -> Storage:
@@ -170,13 +174,11 @@ class World:
         if attempt is not None:
             for entry in [entry for entry in self._heap if connections.is_copy(entry[2], to, attempt)]:
                 self.drop(entry)
-        copies = 0
         # What a broker sends to itself goes over no network.
-        for delay_ms in (0,) if source == to else self.network.delays(source, to, message):
+        delays = (0,) if source == to else tuple(self.network.delays(source, to, message))
+        for delay_ms in delays:
             self.schedule(delay_ms, Delivery(source, to, message, incarnation))
-            copies += 1
-        if copies == 0:
-            self.counters.lost += 1
+        self.counters.lost += not delays
 
     def _execute(self, item: Item) -> None:
         if isinstance(item, Call):
@@ -203,15 +205,13 @@ class World:
 
     def _execute_outside(self, target: int, item: Delivery | Alarm) -> None:
         """Deliver an item to a controller or to a client."""
-        if self.quorum is not None and target in self.quorum.hosts:
+        if target in self.controllers:
             self.counters.steps += 1
-            self.quorum.execute(item)
-            self._look_at_quorum(self.quorum)
-            return
-        if target == CONTROLLER:
-            self.counters.steps += 1
-            self.perform_for(CONTROLLER, self.controller.handle(event_of(item), self.now_ms))
-            self.observer.decided(self)
+            if self.quorum is not None:
+                self.quorum.execute(item)
+            else:
+                self.perform_for(CONTROLLER, self.controller.handle(event_of(item), self.now_ms))
+            self._note_decisions()
             return
         client = self.clients.get(target)
         if client is not None and isinstance(item, Delivery):
@@ -303,9 +303,7 @@ class World:
         # Stopped cleanly if all of it was.
         marker = min(known.previous_broker_epoch for known in recovered.values())
         member = Membership(broker_id, node.incarnation, marker, self.options.coalesces_metadata)
-        contact = None if self.quorum is None else self.quorum.contact()
-        node.broker = Broker(member, *replicas, contact=contact)
-        self.counters.restarts += 1
+        node.broker = Broker(member, *replicas, contact=self.quorum.contact() if self.quorum else None)
         # What a start has recovered is checked like any other state.
         self.observer.changed(self, node)
         self._perform(node, node.broker.start())
@@ -367,13 +365,13 @@ class World:
         """Expire a broker's session now, and no other."""
         if self.quorum is not None:
             self.quorum.fence(broker_id)
-            self._look_at_quorum(self.quorum)
+            self._note_decisions()
         elif expire_session(self.controller.state, broker_id, self.now_ms):
             effects = self.controller.handle(Fired(Timer.SESSION_CHECK), self.now_ms)
             # The periodic check is armed already; a second timer would double its rate for the rest of the
             # run.
             self.perform_for(CONTROLLER, [e for e in effects if not isinstance(e, SetTimer)])
-            self.observer.decided(self)
+            self._note_decisions()
 
     def elect_preferred(self) -> None:
         """Elect the preferred leader, as if an operator had requested it."""
@@ -387,10 +385,9 @@ class World:
         received = Received(OPERATOR, request)
         if self.quorum is not None:
             self.quorum.operate(received)
-            self._look_at_quorum(self.quorum)
-            return
-        self.perform_for(CONTROLLER, self.controller.handle(received, self.now_ms))
-        self.observer.decided(self)
+        else:
+            self.perform_for(CONTROLLER, self.controller.handle(received, self.now_ms))
+        self._note_decisions()
 
     def _end_process(self, node: Node) -> None:
         node.broker, node.held, node.effects_left = None, None, -1

@@ -57,18 +57,6 @@ class Faults:
         return left == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A disk at one moment; opaque, cheap, restorable any number of times."""
-
-    nodes: dict[int, Inode | Directory]
-    next_number: int
-    incarnation: int
-    locks: frozenset[str]
-    faults: Faults
-    is_dead: bool
-
-
 class SimFs:
     """The simulated disk of one machine (see above); `changes` counts the changes to it."""
 
@@ -113,18 +101,18 @@ class SimFs:
                 waiting += node.names.values()
         self._nodes = reachable
 
-    def snapshot(self) -> Snapshot:
-        """Return a snapshot, in time proportional to the number of files and pending changes."""
-        nodes = {number: node.copy() for number, node in self._nodes.items()}
-        locks = frozenset(self._locks)
-        return Snapshot(nodes, self._next_number, self.incarnation, locks, replace(self.faults), self.is_dead)
+    def snapshot(self) -> "SimFs":
+        """Return a copy, in time proportional to the number of files and pending changes."""
+        twin = SimFs()
+        twin.restore(self)
+        return twin
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Restore a snapshot; handles that were open then are valid again."""
-        self._nodes = {number: node.copy() for number, node in snapshot.nodes.items()}
-        self._next_number = snapshot.next_number
+    def restore(self, snapshot: "SimFs") -> None:
+        """Restore a snapshot, any number of times; handles that were open then are valid again."""
+        self._nodes = {number: node.copy() for number, node in snapshot._nodes.items()}
+        self._next_number = snapshot._next_number
         self.incarnation = snapshot.incarnation
-        self._locks = set(snapshot.locks)
+        self._locks = snapshot._locks.copy()
         self.faults = replace(snapshot.faults)
         self.is_dead = snapshot.is_dead
 

@@ -15,31 +15,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TypeVar
 
-from replog.core.effects import (
-    AdvanceStart,
-    Append,
-    Delete,
-    Effect,
-    Flush,
-    Reset,
-    StoreEpochs,
-    StoreHighWatermark,
-    Truncate,
-)
+from replog.core import effects
+from replog.core.effects import Effect
 from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
 from replog.core.messages import Message
 from replog.core.types import Batch
 from replog.sim.cluster.storage import Chooser, Recovered, StorageError
-from replog.sim.disks.bodies import (
-    StoredBody,
-    decoded,
-    handles_of,
-    is_own_log,
-    read_bodies,
-    with_batches,
-    with_body,
-)
+from replog.sim.disks import bodies
+from replog.sim.disks.bodies import StoredBody
 from replog.sim.disks.disk import CrashedError, Faults, SimFs
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
@@ -87,19 +71,19 @@ class FileStorage:
 
     def without_bodies(self, message: Message) -> Message:
         """Return a message with handles in place of bodies, whose bytes `Append` writes."""
-        return message if is_own_log(message) else with_batches(message, handles_of)
+        return message if bodies.is_own_log(message) else bodies.with_batches(message, bodies.handles_of)
 
     def with_bodies(self, message: Message) -> Message:
         """Return a message with its bodies, read from the segments."""
-        return with_batches(message, self.read)
+        return bodies.with_batches(message, self.read)
 
     def read(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
         """Return consecutive batches of the log with their bodies, read from the segments."""
-        return self._guard(lambda: read_bodies(self._log(), batches))
+        return self._guard(lambda: bodies.read_bodies(self._log(), batches))
 
     def _kept(self, batch: Batch) -> Batch:
         """Return a batch of a segment in the form that memory keeps."""
-        return with_body(batch, StoredBody(batch.content).written())
+        return bodies.with_body(batch, StoredBody(batch.content).written())
 
     def perform(self, effect: Effect) -> None:
         """Perform a disk effect with the store's own calls."""
@@ -107,24 +91,24 @@ class FileStorage:
 
     def _perform(self, effect: Effect) -> None:
         match effect:
-            case Append(batches):
+            case effects.Append(batches):
                 self._log().append_as_follower(b"".join(map(encode, batches)))
                 for batch in batches:
                     if isinstance(batch.body, StoredBody):
                         batch.body.written()
-            case StoreEpochs(entries):
+            case effects.StoreEpochs(entries):
                 self._log().store_epochs(entries)
-            case StoreHighWatermark(offset):
+            case effects.StoreHighWatermark(offset):
                 self._opened().checkpoint({self._key: offset})
-            case Truncate(offset):
+            case effects.Truncate(offset):
                 self._log().truncate_to(offset)
-            case Flush():
+            case effects.Flush():
                 self._log().flush()
-            case AdvanceStart(offset):
+            case effects.AdvanceStart(offset):
                 self._log().advance_log_start(offset)
-            case Reset(offset):
+            case effects.Reset(offset):
                 self._log().reset(offset)
-            case Delete():
+            case effects.Delete():
                 self._opened().delete(*self._key)
                 self._end = self._flushed = 0
             case _:
@@ -241,7 +225,7 @@ class StoreStorage(FileStorage):
     def copy(self) -> StoreStorage:
         """Copy the disk; the copy reopens its files, without the armed faults of this one."""
         twin = StoreStorage()
-        twin.fs.restore(self.fs.snapshot())
+        twin.fs.restore(self.fs)
         # The copy has its own process: handles and the lock of this one are not valid there.
         twin.fs.process_crash()
         # A look at a copy must not use up the fault that is armed for the original.
@@ -263,4 +247,4 @@ def read_batches(log: PartitionLog) -> Iterator[Batch]:
     for header in log.headers(log.log_start):
         # No batch fits a byte, so exactly the first one is returned. The log may start inside of it.
         data = log.read(max(header.base_offset, log.log_start), 1)
-        yield decoded(header, data[: header.size_bytes])
+        yield bodies.decoded(header, data[: header.size_bytes])

@@ -7,7 +7,7 @@ injector is quiet and the network perfect, if the profile requires it (`profiles
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -15,6 +15,7 @@ from replog.core.messages import AlterPartitionRequest, Message
 from replog.core.types import BrokerState
 from replog.sim.cluster.node import Call, Delivery, Network, Node
 from replog.sim.cluster.storage import StorageError
+from replog.sim.cluster.views import is_current
 from replog.sim.cluster.world import World
 from replog.sim.faults import controllers, links
 from replog.sim.faults.links import Link
@@ -39,7 +40,7 @@ class FaultyNetwork(Network):
     random: Random
     profile: Profile
     is_calm: bool = False
-    cut: set[tuple[int, int]] = field(default_factory=set)
+    cut: set[Link] = field(default_factory=set)
     faults: Counter[str] = field(default_factory=Counter)
 
     def delays(self, source: int, to: int, message: Message) -> Iterable[int]:
@@ -63,6 +64,13 @@ class FaultyNetwork(Network):
             return (first, 1 + int(random() * profile.tail_ms))
         return (first,)
 
+    def sever(self, links: set[Link]) -> Callable[[], None]:
+        """Cut those of `links` that are whole; return the call that restores them, and no others."""
+        # Links that are cut already belong to another fault, which restores them at its own time.
+        whole = links - self.cut
+        self.cut |= whole
+        return lambda: self.cut.difference_update(whole)
+
 
 @dataclass(slots=True)
 class Injector:
@@ -85,10 +93,6 @@ class Injector:
     While there is one, nothing else happens.
     """
 
-    def start(self) -> None:
-        """Schedule the first fault."""
-        self._schedule_next()
-
     def stop(self) -> None:
         """End all faults: make all links whole, and all processes awake and alive."""
         self.is_over = True
@@ -99,7 +103,7 @@ class Injector:
         for node in self.world.nodes.values():
             self.world.resume(node.broker_id)
             node.effects_left = -1
-            _disarm(node)
+            node.storage.arm(-1, 0)
             if node.broker is None:
                 self._restart_later(node.broker_id)
 
@@ -109,7 +113,8 @@ class Injector:
             if node.broker is None:
                 self.world.restart(node.broker_id)
 
-    def _schedule_next(self) -> None:
+    def schedule_next(self) -> None:
+        """Schedule a fault, if the profile has any."""
         if self.profile.weights:
             delay_ms = int(self.random.expovariate(1 / self.profile.fault_every_ms))
             self.world.schedule(delay_ms, Call(self._strike))
@@ -119,7 +124,7 @@ class Injector:
         if self.is_over:
             return
         # Before all else, so that a fault that cannot be injected is not the last one.
-        self._schedule_next()
+        self.schedule_next()
         # A second fault before the controller has noticed the first one's loss is the last replica standing
         # (B11).
         if self.victim >= 0:
@@ -248,7 +253,7 @@ class Injector:
             node = self.world.nodes[broker_id]
             if node.broker is None:
                 # A start that fails is not repeated, so no armed fault may meet it.
-                _disarm(node)
+                node.storage.arm(-1, 0)
                 self.world.restart(broker_id)
             elif not self.is_over:
                 self._restart_later(broker_id)
@@ -257,11 +262,9 @@ class Injector:
 
     def _cut(self, cut: set[Link]) -> bool:
         """Cut links for some time; return whether any of them was whole before."""
-        # Links that are cut already belong to another fault, which restores them at its own time.
-        cut -= self.network.cut
-        self.network.cut |= cut
-        self.world.schedule(self._some_time(), Call(lambda: self.network.cut.difference_update(cut)))
-        return bool(cut)
+        is_news = not cut <= self.network.cut
+        self.world.schedule(self._some_time(), Call(self.network.sever(cut)))
+        return is_news
 
     def _cut_power(self, node: Node) -> bool:
         """Cut a node's power if the profile's rule allows the possible loss."""
@@ -272,7 +275,8 @@ class Injector:
             # A dead node may be the last ISR member, and so may one whose proposal to shrink is under way
             # (B11).
             is_alone = node.broker is None or self._has_proposal_under_way(me)
-            may_lose = not is_alone and self._others_are_healthy(me)
+            others = [member for member in self.world.image.isr if member != me]
+            may_lose = not is_alone and bool(others) and all(map(self._is_healthy, others))
         if not may_lose:
             return False
         before = node.storage.end()
@@ -309,37 +313,23 @@ class Injector:
     def _lives_on(self, member: int) -> bool:
         """Return whether a member runs with its current incarnation, and is not about to end uncleanly."""
         node = self.world.nodes[member]
-        return (
-            self.oracles.is_current(self.world, member)
-            and node.effects_left < 0
-            and not node.storage.is_armed()
-        )
-
-    def _others_are_healthy(self, me: int) -> bool:
-        """Return whether the ISR without this node is not empty, and all of it is healthy."""
-        others = [member for member in self.world.image.isr if member != me]
-        return bool(others) and all(self._is_healthy(member) for member in others)
+        return is_current(self.world, member) and node.effects_left < 0 and not node.storage.is_armed()
 
     def _has_proposal_under_way(self, me: int) -> bool:
         """Return whether an ISR proposal of this node may still arrive.
 
         It could make it the last one standing.
         """
-        sent = [
-            item for _, _, item in self.world.pending() if isinstance(item, Delivery) and item.source == me
-        ]
-        return any(isinstance(item.message, AlterPartitionRequest) for item in sent)
+        sent = (item for _, _, item in self.world.pending() if isinstance(item, Delivery))
+        return any(item.source == me and isinstance(item.message, AlterPartitionRequest) for item in sent)
 
     def _is_healthy(self, member: int) -> bool:
         node = self.world.nodes[member]
-        known = self.world.controller.state.brokers.get(member)
+        if not self._lives_on(member) or node.broker is None:
+            return False
+        known = self.world.controller.state.brokers[member]
         return (
-            node.broker is not None
-            and known is not None
-            and node.held is None
-            and node.effects_left < 0
-            and not node.storage.is_armed()
-            and node.broker.membership.broker_epoch == known.broker_epoch
+            node.held is None
             and known.state is BrokerState.ACTIVE
             and not node.broker.membership.wants_shutdown
             and self.world.now_ms - known.last_seen_ms <= HEALTHY_SESSION_MS
@@ -362,11 +352,7 @@ class Injector:
         look()
 
 
-def _disarm(node: Node) -> None:
-    node.storage.arm(-1, 0)
-
-
-def struck(world: World) -> dict[Fault, int]:
+def struck(world: World) -> Counter[str]:
     """Return how often each previously armed fault has occurred."""
     counters, quorum = world.counters, world.quorum
     happened = {
@@ -376,4 +362,4 @@ def struck(world: World) -> dict[Fault, int]:
         Fault.CONTROLLER_CRASH: 0 if quorum is None else quorum.crashes,
     }
     assert happened.keys() == ARMED
-    return happened
+    return Counter({fault.value: number for fault, number in happened.items()})

@@ -22,6 +22,7 @@ What is excluded, and why:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
@@ -115,10 +116,9 @@ class Profile:
         )
 
 
-_CALM = Profile("calm", "no faults at all")
+_CALM = Profile("", "no faults at all")
 _NETWORK = replace(
     _CALM,
-    name="network",
     about="loss, duplication, reordering, delay, partitions",
     loss=0.03,
     duplication=0.03,
@@ -127,7 +127,6 @@ _NETWORK = replace(
 )
 _ALL = replace(
     _NETWORK,
-    name="all",
     about="every fault, today's rules; see the module text for what is excluded",
     weights={
         Fault.CRASH: 4,
@@ -153,157 +152,146 @@ def _weights(*without: Fault, **extra: int) -> dict[Fault, int]:
     return kept | {Fault[name.upper()]: weight for name, weight in extra.items()}
 
 
-_PROFILES = MappingProxyType(
-    {
-        "calm": _CALM,
-        "network": _NETWORK,
-        "all": _ALL,
-        "elr": replace(
-            _ALL,
-            name="elr",
-            about="every fault, and power may fail while one copy survives",
-            power=PowerRule.KEEPS_ONE_COPY,
+def _named(**profiles: Profile) -> Mapping[str, Profile]:
+    return MappingProxyType({name: replace(profile, name=name) for name, profile in profiles.items()})
+
+
+_PROFILES = _named(
+    calm=_CALM,
+    network=_NETWORK,
+    all=_ALL,
+    elr=replace(
+        _ALL,
+        about="every fault, and power may fail while one copy survives",
+        power=PowerRule.KEEPS_ONE_COPY,
+    ),
+    upgraded=replace(
+        _ALL,
+        about="as `all`, without eligible leader replicas",
+        protocol="kafka-4.1-upgraded",
+    ),
+    flush=replace(
+        _ALL,
+        about="every fault, each record flushed before it is acknowledged: all power may fail at once",
+        weights=_weights(Fault.BACKGROUND_FLUSH, blackout=3),
+        power=PowerRule.ANY,
+        flush_messages=1,
+    ),
+    blackout=replace(
+        _ALL,
+        about="every fault but power losses, and now and then every process is killed",
+        weights=_weights(Fault.POWER_LOSS, blackout=6),
+        power=PowerRule.NEVER,
+    ),
+    stale=replace(
+        _ALL,
+        about="as `all`, with messages that come twice, late and out of order",
+        # So late that whole leaderships pass meanwhile, so often that some meet the epoch they are of
+        # again.
+        duplication=0.4,
+        tail=0.15,
+        tail_ms=9_000,
+        loss=0.02,
+    ),
+    store=replace(
+        _ALL,
+        about="as `all`, on the real store and a simulated disk (torn writes, failed fsync, ...)",
+        uses_store=True,
+        # The disk loses what is not flushed, and real files are slower than lists: fewer batches, less
+        # time.
+        flush_messages=40,
+        batches=20,
+        duration_ms=20_000,
+    ),
+    reassign=replace(
+        _ALL,
+        about="as `all`, and an operator moves the partition among five brokers, and changes their mind",
+        weights=_weights(reassignment=12),
+        brokers=5,
+    ),
+    coalesce=replace(
+        _CALM,
+        about="leaders change often, the one before is not notified, and brokers skip metadata versions",
+        # What the kept remote LEO needs (A18): a leader that is leader again and missed who led
+        # meanwhile; a follower that cuts what it had acknowledged, since the one between had less; and a
+        # late fetch of that follower. Crashes and power losses end such a leadership for other reasons.
+        weights={Fault.ELECTION: 6, Fault.MISSED_METADATA: 4, Fault.LINK: 8},
+        fault_every_ms=600,
+        jitter_ms=40,
+        duration_ms=90_000,
+        batches=120,
+        # Each change of leaders costs producers a timeout or more, and what they have not sent comes now.
+        heal_ms=240_000,
+        coalesces_metadata=True,
+    ),
+    delete=replace(
+        _ALL,
+        about="as `all`, while a client deletes the oldest records",
+        deletes=True,
+    ),
+    retain=replace(
+        _ALL,
+        about="as `all`, on the real store, while each broker deletes what is more than it has to keep",
+        uses_store=True,
+        flush_messages=40,
+        batches=20,
+        duration_ms=20_000,
+        retention_bytes=4_000,
+    ),
+    topics=replace(
+        _ALL,
+        about="every fault; two topics of three partitions on four brokers, placed by Kafka's rule",
+        # Each record is flushed, since a power loss hits all partitions of a broker at once: for some the
+        # broker may be the last that has all.
+        weights=_weights(Fault.BACKGROUND_FLUSH, blackout=2, reassignment=4),
+        power=PowerRule.ANY,
+        flush_messages=1,
+        brokers=4,
+        topics=(("t", 3), ("u", 3)),
+        batches=12,
+        duration_ms=20_000,
+    ),
+    groups=replace(
+        _CALM,
+        about="leaders change and brokers die, while members of a consumer group commit and take over",
+        # No message comes twice: of one generation the same commit, later, takes the group back, in
+        # Kafka, too, whose connections deliver once.
+        weights={
+            Fault.ELECTION: 8,
+            Fault.LINK: 4,
+            Fault.PARTITION: 2,
+            Fault.PAUSE: 2,
+            Fault.CRASH: 2,
+            Fault.CRASH_MID_EFFECTS: 2,
+        },
+        fault_every_ms=1_000,
+        jitter_ms=40,
+        duration_ms=60_000,
+        batches=30,
+        topics=(("t", 1), ("groups", 1)),
+        groups="groups-0",
+    ),
+    controllers=replace(
+        _ALL,
+        about="as `all`, with three controllers that die, freeze, and lose sight of each other",
+        # Each record is flushed, since a failover of the controllers gives every broker another session,
+        # in which a power loss is not noticed. An operator's election is decided when its record is
+        # committed: after the fault, which could not be counted.
+        weights=_weights(
+            Fault.BACKGROUND_FLUSH,
+            Fault.PREFERRED_ELECTION,
+            controller_crash=20,
+            controller_pause=14,
+            controllers_cut=20,
         ),
-        "upgraded": replace(
-            _ALL,
-            name="upgraded",
-            about="as `all`, without eligible leader replicas",
-            protocol="kafka-4.1-upgraded",
-        ),
-        "flush": replace(
-            _ALL,
-            name="flush",
-            about="every fault, each record flushed before it is acknowledged: all power may fail at once",
-            weights=_weights(Fault.BACKGROUND_FLUSH, blackout=3),
-            power=PowerRule.ANY,
-            flush_messages=1,
-        ),
-        "blackout": replace(
-            _ALL,
-            name="blackout",
-            about="every fault but power losses, and now and then every process is killed",
-            weights=_weights(Fault.POWER_LOSS, blackout=6),
-            power=PowerRule.NEVER,
-        ),
-        "stale": replace(
-            _ALL,
-            name="stale",
-            about="as `all`, with messages that come twice, late and out of order",
-            # So late that whole leaderships pass meanwhile, so often that some meet the epoch they are of
-            # again.
-            duplication=0.4,
-            tail=0.15,
-            tail_ms=9_000,
-            loss=0.02,
-        ),
-        "store": replace(
-            _ALL,
-            name="store",
-            about="as `all`, on the real store and a simulated disk (torn writes, failed fsync, ...)",
-            uses_store=True,
-            # The disk loses what is not flushed, and real files are slower than lists: fewer batches, less
-            # time.
-            flush_messages=40,
-            batches=20,
-            duration_ms=20_000,
-        ),
-        "reassign": replace(
-            _ALL,
-            name="reassign",
-            about="as `all`, and an operator moves the partition among five brokers, and changes their mind",
-            weights=_weights(reassignment=12),
-            brokers=5,
-        ),
-        "coalesce": replace(
-            _CALM,
-            name="coalesce",
-            about="leaders change often, the one before is not notified, and brokers skip metadata versions",
-            # What the kept remote LEO needs (A18): a leader that is leader again and missed who led
-            # meanwhile; a follower that cuts what it had acknowledged, since the one between had less; and a
-            # late fetch of that follower. Crashes and power losses end such a leadership for other reasons.
-            weights={Fault.ELECTION: 6, Fault.MISSED_METADATA: 4, Fault.LINK: 8},
-            fault_every_ms=600,
-            jitter_ms=40,
-            duration_ms=90_000,
-            batches=120,
-            # Each change of leaders costs producers a timeout or more, and what they have not sent comes now.
-            heal_ms=240_000,
-            coalesces_metadata=True,
-        ),
-        "delete": replace(
-            _ALL,
-            name="delete",
-            about="as `all`, while a client deletes the oldest records",
-            deletes=True,
-        ),
-        "retain": replace(
-            _ALL,
-            name="retain",
-            about="as `all`, on the real store, while each broker deletes what is more than it has to keep",
-            uses_store=True,
-            flush_messages=40,
-            batches=20,
-            duration_ms=20_000,
-            retention_bytes=4_000,
-        ),
-        "topics": replace(
-            _ALL,
-            name="topics",
-            about="every fault; two topics of three partitions on four brokers, placed by Kafka's rule",
-            # Each record is flushed, since a power loss hits all partitions of a broker at once: for some the
-            # broker may be the last that has all.
-            weights=_weights(Fault.BACKGROUND_FLUSH, blackout=2, reassignment=4),
-            power=PowerRule.ANY,
-            flush_messages=1,
-            brokers=4,
-            topics=(("t", 3), ("u", 3)),
-            batches=12,
-            duration_ms=20_000,
-        ),
-        "groups": replace(
-            _CALM,
-            name="groups",
-            about="leaders change and brokers die, while members of a consumer group commit and take over",
-            # No message comes twice: of one generation the same commit, later, takes the group back, in
-            # Kafka, too, whose connections deliver once.
-            weights={
-                Fault.ELECTION: 8,
-                Fault.LINK: 4,
-                Fault.PARTITION: 2,
-                Fault.PAUSE: 2,
-                Fault.CRASH: 2,
-                Fault.CRASH_MID_EFFECTS: 2,
-            },
-            fault_every_ms=1_000,
-            jitter_ms=40,
-            duration_ms=60_000,
-            batches=30,
-            topics=(("t", 1), ("groups", 1)),
-            groups="groups-0",
-        ),
-        "controllers": replace(
-            _ALL,
-            name="controllers",
-            about="as `all`, with three controllers that die, freeze, and lose sight of each other",
-            # Each record is flushed, since a failover of the controllers gives every broker another session,
-            # in which a power loss is not noticed. An operator's election is decided when its record is
-            # committed: after the fault, which could not be counted.
-            weights=_weights(
-                Fault.BACKGROUND_FLUSH,
-                Fault.PREFERRED_ELECTION,
-                controller_crash=20,
-                controller_pause=14,
-                controllers_cut=20,
-            ),
-            power=PowerRule.ANY,
-            flush_messages=1,
-            # What a later controller replaces has to be lost before a majority has it.
-            fault_every_ms=600,
-            # Nobody leads while the controllers have no active one, and producers have more to repeat.
-            heal_ms=120_000,
-            controllers=3,
-        ),
-    }
+        power=PowerRule.ANY,
+        flush_messages=1,
+        # What a later controller replaces has to be lost before a majority has it.
+        fault_every_ms=600,
+        # Nobody leads while the controllers have no active one, and producers have more to repeat.
+        heal_ms=120_000,
+        controllers=3,
+    ),
 )
 
 

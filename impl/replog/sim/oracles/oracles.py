@@ -17,7 +17,7 @@ from replog.core.broker.state import ReplicaState
 from replog.core.log.logview import LogView
 from replog.core.types import NO_LEADER, Batch, PartitionImage, Role
 from replog.sim.cluster.clients import ClientObserver
-from replog.sim.cluster.views import AnyNode, AnyWorld
+from replog.sim.cluster.views import AnyNode, AnyWorld, is_current
 from replog.sim.cluster.world import Observer
 from replog.sim.oracles.logs import Cell, cells, compare
 from replog.sim.oracles.metadata import MetadataWatch
@@ -114,7 +114,7 @@ class Oracles(Observer, ClientObserver):
     def _check_start(self, world: AnyWorld, broker: int, log: LogView) -> None:
         """Compare the start of a log with the requests, and with acknowledged deletions."""
         self.checks["log-start"] += 1
-        may_lead = broker in {*world.image.isr, *world.image.elr} and self.is_current(world, broker)
+        may_lead = broker in {*world.image.isr, *world.image.elr} and is_current(world, broker)
         least = self.deleted if may_lead else 0
         if not least <= log.log_start <= self.may_start:
             wrong = f"broker {broker} starts at {log.log_start}, not in {least} to {self.may_start}"
@@ -130,7 +130,7 @@ class Oracles(Observer, ClientObserver):
             return
         self.image = image
         # Back in the ISR it has everything again; what it lost no longer excuses a missing copy.
-        for member in [m for m in self.lossy if m in image.isr and self.is_current(world, m)]:
+        for member in [m for m in self.lossy if m in image.isr and is_current(world, m)]:
             del self.lossy[member]
         if image.leader != NO_LEADER:
             self._check_one_leader(image.leader_epoch, image.leader)
@@ -238,7 +238,7 @@ class Oracles(Observer, ClientObserver):
             return
         for member in (*world.image.isr, *world.image.elr):
             # A dead member is checked when it is back: what counts is what it has when it may be elected.
-            if not self.is_current(world, member):
+            if not is_current(world, member):
                 continue
             self.checks["isr-complete"] += 1
             broker = world.nodes[member].broker
@@ -252,14 +252,6 @@ class Oracles(Observer, ClientObserver):
                     f"{group} member {member} has LEO {log.leo}, {len(self.committed)} records are committed"
                     f"{self._difference(log)}",
                 )
-
-    def is_current(self, world: AnyWorld, member: int) -> bool:
-        """Return whether a member runs, with the incarnation known to the controller."""
-        broker = world.nodes[member].broker
-        known = world.controller.state.brokers.get(member)
-        return (
-            broker is not None and known is not None and broker.membership.broker_epoch == known.broker_epoch
-        )
 
     def _difference(self, log: LogView) -> str:
         """Return, for a message, the first committed record that a log lacks."""

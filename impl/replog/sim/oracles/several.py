@@ -67,10 +67,6 @@ class SeveralOracles(Observer):
         """Return the nodes that have lost data: none, since several partitions are flushed."""
         return {}
 
-    def is_current(self, world: World, member: int) -> bool:
-        """Return whether a member runs, with the incarnation known to the controller."""
-        return next(iter(self.parts.values())).is_current(world, member)
-
     @property
     def checks(self) -> Counter[str]:
         """Return the number of checks by each oracle, over all partitions."""

@@ -17,43 +17,22 @@ Not here: what is done to the world (`record_run`), and the meaning of the event
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 from types import MappingProxyType
 
+from replog.core import messages
+from replog.core.controller.state import Registration
 from replog.core.effects import AdvanceStart, Append, Effect, Reset, Send, StoreHighWatermark, Timer, Truncate
-from replog.core.messages import (
-    AlterPartitionReply,
-    AlterPartitionRequest,
-    FetchReply,
-    FetchRequest,
-    ForPartition,
-    HeartbeatRequest,
-    ListOffsetsRequest,
-    MetadataUpdate,
-    ProduceRequest,
-    RegisterRequest,
-)
-from replog.core.types import CONTROLLER, BrokerState, Error, MetadataImage, Role
+from replog.core.types import CONTROLLER, BrokerState, Error, Role
 from replog.sim.cluster.node import Alarm, Delivery, Item, Network, Node, event_of
 from replog.sim.cluster.options import WorldOptions
-from replog.sim.cluster.several import SeveralStorage
 from replog.sim.cluster.storage import Storage
+from replog.sim.cluster.views import NodeView
 from replog.sim.cluster.world import World
-from replog.sim.recording.record_looks import (
-    Before,
-    Decided,
-    applied,
-    is_answer,
-    look,
-    message_of,
-    own_effects,
-    own_item,
-    was_settled,
-    was_taken,
-)
-from replog.sim.recording.record_state import Checksums, broker_state, controller_state, late_followers
+from replog.sim.recording import record_state
+from replog.sim.recording.record_state import Before, Checksums, message_of, own_effects, own_item
 
 RecordedEvent = dict[str, object]
 Emit = Callable[[RecordedEvent], None]
@@ -72,7 +51,7 @@ class RecordedWorld(World):
     the log: what arrives is the newest of its leader epoch.  Of several partitions the first is recorded.
     """
 
-    requests: tuple[type[FetchRequest | ListOffsetsRequest], ...] = (FetchRequest,)
+    requests: tuple[type[messages.FetchRequest | messages.ListOffsetsRequest], ...] = (messages.FetchRequest,)
     """What counts as a fetch of a follower."""
 
     def __init__(self, options: WorldOptions, network: Network, random: Random, emit: Emit) -> None:
@@ -98,22 +77,27 @@ class RecordedWorld(World):
             facts["late"] = self._late(node)
         self.emit_to({"at": at, "seq": self._numbers[at], "event": event, **facts})
 
+    def clock_of(self, node: Node) -> int:
+        """Return the local time of a node."""
+        return self.now_ms + node.clock_offset_ms
+
     def _late(self, node: Node) -> list[int]:
         assert node.broker is not None
-        return late_followers(node.broker.state, self.now_ms + node.clock_offset_ms)
+        return record_state.late_followers(node.broker.state, self.clock_of(node))
 
     def _state(self, at: int) -> RecordedEvent:
         if at == CONTROLLER:
-            return controller_state(self.image, self.controller.state)
+            return record_state.controller_state(self.image, self.controller.state)
         broker = self.nodes[at].broker
-        return {} if broker is None else broker_state(broker.replica.state, self._disk(at), self._checksums)
+        if broker is None:
+            return {}
+        return record_state.broker_state(broker.replica.state, self._disk(at), self._checksums)
 
     def _disk(self, broker: int) -> Storage:
-        storage = self.nodes[broker].storage
-        return storage.parts[self.first] if isinstance(storage, SeveralStorage) else storage
+        return NodeView(self.nodes[broker], self.first).storage
 
     def _execute(self, item: Item) -> None:
-        if isinstance(item, Delivery) and isinstance(item.message, MetadataUpdate):
+        if isinstance(item, Delivery) and isinstance(item.message, messages.MetadataUpdate):
             update = self._newest(item)
             if update is None:
                 return
@@ -123,7 +107,7 @@ class RecordedWorld(World):
         if own is not None:
             node = self.nodes.get(own.to if isinstance(own, Delivery) else own.owner)
             if node is not None and node.broker is not None:
-                self._before = look(node, own)
+                self._before = record_state.look(node, own)
         super()._execute(item)
 
     def _perform(self, node: Node, effects: list[Effect]) -> None:
@@ -151,25 +135,28 @@ class RecordedWorld(World):
 
     def _handled(self, node: Node, before: Before, effects: list[Effect]) -> None:
         """Find the events in one handled message or alarm, and record them."""
-        item = before.item
         assert node.broker is not None
         me, state = node.broker_id, node.broker.replica.state
-        if isinstance(item, Alarm):
-            self._rang(node, before, item.timer)
-        elif isinstance(item.message, MetadataUpdate):
-            if applied(node) != before.applied:
-                event = "lead" if state.role is Role.LEADER else "follow"
-                self.emit(me, event, epoch=state.leader_epoch)
-            elif state.role is Role.LEADER and state.brokers != before.brokers:
-                self.emit(me, "brokers")
-        elif isinstance(item.message, ProduceRequest) and state.log.leo > before.leo:
-            self.emit(me, "produce", count=state.log.leo - before.leo)
-        elif isinstance(item.message, FetchReply) and was_taken(item.message, before, state.following):
-            self.emit(me, "apply", **message_of(me, item.message.correlation), source=item.source)
-        elif isinstance(item.message, AlterPartitionReply) and was_settled(item.message, before, state):
-            self.emit(me, "settle")
-        elif isinstance(item.message, FetchRequest):
-            self._served(node, item.message, effects)
+        match before.item:
+            case Alarm(timer=timer):
+                self._rang(node, before, timer)
+            case Delivery(message=messages.MetadataUpdate()):
+                if record_state.applied(node) != before.applied:
+                    event = "lead" if state.role is Role.LEADER else "follow"
+                    self.emit(me, event, epoch=state.leader_epoch)
+                elif state.role is Role.LEADER and state.brokers != before.brokers:
+                    self.emit(me, "brokers")
+            case Delivery(message=messages.ProduceRequest()):
+                if state.log.leo > before.leo:
+                    self.emit(me, "produce", count=state.log.leo - before.leo)
+            case Delivery(source=source, message=messages.FetchReply() as reply):
+                if record_state.was_taken(reply, before, state.following):
+                    self.emit(me, "apply", **message_of(me, reply.correlation), source=source)
+            case Delivery(message=messages.AlterPartitionReply() as reply):
+                if record_state.was_settled(reply, before, state):
+                    self.emit(me, "settle")
+            case Delivery(message=messages.FetchRequest() as request):
+                self._served(node, request, effects)
         self._answered(node, before, effects)
 
     def _rang(self, node: Node, before: Before, timer: Timer) -> None:
@@ -183,13 +170,10 @@ class RecordedWorld(World):
         if timer is Timer.HW_CHECKPOINT and news:
             self.emit(node.broker_id, "checkpoint")
 
-    def _served(self, node: Node, request: FetchRequest, effects: list[Effect]) -> None:
+    def _served(self, node: Node, request: messages.FetchRequest, effects: list[Effect]) -> None:
         """Record that a follower's fetch was counted: it was answered, or it waits."""
-        sent = [e for e in effects if isinstance(e, Send) and e.to == request.replica_id]
-        replies = [e.message for e in sent if isinstance(e.message, FetchReply)]
-        mine = [reply for reply in replies if reply.correlation == request.correlation]
-        if request.is_from_follower and not (mine and mine[0].error is not Error.NONE):
-            kind = "waits" if not mine else "diverges" if mine[0].diverging else "records"
+        kind = record_state.served_as(request, effects)
+        if request.is_from_follower and kind in ("waits", "diverges", "records"):
             facts = message_of(request.replica_id, request.correlation)
             self.emit(node.broker_id, "serve", follower=request.replica_id, offset=request.fetch_offset,
                       reply=kind, **facts)  # fmt: skip
@@ -198,17 +182,15 @@ class RecordedWorld(World):
         """Record the answers to fetches that have waited."""
         asked = before.item if before is not None and isinstance(before.item, Delivery) else None
         for effect in effects:
-            reply = effect.message if isinstance(effect, Send) and effect.to in self.nodes else None
-            if isinstance(effect, Send) and isinstance(reply, FetchReply):
-                is_now = asked is not None and is_answer(effect.to, reply, asked)
-                if reply.error is Error.NONE and not is_now:
-                    self.emit(node.broker_id, "answer", follower=effect.to,
-                              **message_of(effect.to, reply.correlation))  # fmt: skip
+            match effect:
+                case Send(to, messages.FetchReply(correlation, Error.NONE) as reply) if to in self.nodes:
+                    if asked is None or not record_state.is_answer(to, reply, asked):
+                        self.emit(node.broker_id, "answer", follower=to, **message_of(to, correlation))
 
     def send(self, source: int, to: int, message: object) -> None:
         """Hand a message to the network; at most one of a follower's fetches is in flight."""
         whole = message
-        if isinstance(message, ForPartition) and message.partition == self.recorded:
+        if isinstance(message, messages.ForPartition) and message.partition == self.recorded:
             message = message.message
         if not isinstance(message, self.requests) or message.replica_id < 0:
             super().send(source, to, whole)  # type: ignore[arg-type]  # every other message
@@ -234,17 +216,15 @@ class RecordedWorld(World):
 
     def _is_fetch_of(self, item: Item, source: int) -> bool:
         own = own_item(item, self.recorded)
-        if not isinstance(own, Delivery) or own.source != source:
-            return False
-        return isinstance(own.message, self.requests)
+        return isinstance(own, Delivery) and own.source == source and isinstance(own.message, self.requests)
 
-    def _shown_of(self, message: FetchRequest | ListOffsetsRequest) -> RecordedEvent:
-        return {"offset": message.fetch_offset} if isinstance(message, FetchRequest) else {}
+    def _shown_of(self, message: messages.FetchRequest | messages.ListOffsetsRequest) -> RecordedEvent:
+        return {"offset": message.fetch_offset} if isinstance(message, messages.FetchRequest) else {}
 
     def _newest(self, item: Delivery) -> Delivery | None:
         """Return the newest metadata of the leader epoch of an update; None if it comes too late."""
         node = self.nodes.get(item.to)
-        assert isinstance(item.message, MetadataUpdate)
+        assert isinstance(item.message, messages.MetadataUpdate)
         if node is None or node.broker is None or not self.is_recording:
             return item
         image = item.message.images[-1]
@@ -253,10 +233,10 @@ class RecordedWorld(World):
         if image.version < node.broker.membership.broker_epoch:
             return None
         epoch = image.partitions[self.first].leader_epoch
-        same = [known for known in self.controller.state.history if _epoch_of(known, self.first) == epoch]
-        if not same:
-            return None
-        return Delivery(item.source, item.to, MetadataUpdate((same[-1],)), item.incarnation)
+        for known in reversed(self.controller.state.history):
+            if self.first in known.partitions and known.partitions[self.first].leader_epoch == epoch:
+                return replace(item, message=messages.MetadataUpdate((known,)))
+        return None
 
     def crash(self, broker_id: int) -> None:
         """Kill a process, as in any world."""
@@ -283,11 +263,9 @@ class RecordedWorld(World):
         """End a process: of its messages, only fetches and proposals may still arrive."""
         for entry in self.pending():
             item = entry[2]
-            is_sign = isinstance(item, Delivery) and isinstance(
-                item.message, HeartbeatRequest | RegisterRequest
-            )
+            message = item.message if isinstance(item, Delivery) and item.source == broker_id else None
             # Else a broker that is dead would be alive to the controller, which no event explains.
-            if is_sign and isinstance(item, Delivery) and item.source == broker_id:
+            if isinstance(message, messages.HeartbeatRequest | messages.RegisterRequest):
                 self.drop(entry)
         if broker_id in self.up:
             self.up.discard(broker_id)
@@ -295,7 +273,7 @@ class RecordedWorld(World):
 
     def fence(self, broker_id: int) -> None:
         """Expire a session, as in any world."""
-        before = self._decisions()
+        before = dict(self.controller.state.brokers)
         super().fence(broker_id)
         self._decided(before)
 
@@ -305,9 +283,8 @@ class RecordedWorld(World):
         others = tuple(replica for replica in image.replicas if replica != broker_id)
         # The preferred leader is the first replica, so their order is what an operator would change.
         self.controller.state.partitions[self.first] = replace(image, replicas=(broker_id, *others))
-        before = self._decisions()
         self.elect_preferred()
-        if self.image.leader_epoch != before.image.leader_epoch:
+        if self.image.leader_epoch != image.leader_epoch:
             self.emit(CONTROLLER, "elect", broker=self.image.leader)
 
     def _execute_outside(self, target: int, item: Delivery | Alarm) -> None:
@@ -317,11 +294,11 @@ class RecordedWorld(World):
         self.counters.steps += 1
         if isinstance(item, Alarm):
             self._keep_all_but_one()
-        before = self._decisions()
+        before = dict(self.controller.state.brokers)
         effects = self.controller.handle(event_of(item), self.now_ms)
         self._decided(before)
         own = own_item(item, self.recorded)
-        if isinstance(own, Delivery) and isinstance(own.message, AlterPartitionRequest):
+        if isinstance(own, Delivery) and isinstance(own.message, messages.AlterPartitionRequest):
             self._judged(own.source, own_effects(effects, self.recorded))
         self.perform_for(CONTROLLER, effects)
 
@@ -334,23 +311,16 @@ class RecordedWorld(World):
         for broker in late[1:]:
             state.brokers[broker] = replace(state.brokers[broker], last_seen_ms=oldest_ms)
 
-    def _decisions(self) -> Decided:
-        brokers = self.controller.state.brokers
-        states = {broker: known.state for broker, known in brokers.items()}
-        return Decided(self.image, states, {broker: known.broker_epoch for broker, known in brokers.items()})
-
-    def _decided(self, before: Decided) -> None:
+    def _decided(self, before: Mapping[int, Registration]) -> None:
         """Find the controller's changes to sessions; of several steps only the last one shows its state."""
-        now = self._decisions()
         events: list[tuple[str, int]] = []
-        for broker, state in sorted(now.states.items()):
-            was = before.states.get(broker, BrokerState.FENCED)
-            is_new = now.epochs[broker] != before.epochs.get(broker)
-            if was is not BrokerState.FENCED and state is BrokerState.FENCED:
-                events.append(("fence", broker))
-            if was is BrokerState.FENCED and state is not BrokerState.FENCED:
-                events.append(("unfence", broker))
-            if is_new:
+        for broker, known in sorted(self.controller.state.brokers.items()):
+            old = before.get(broker)
+            was_fenced = old is None or old.state is BrokerState.FENCED
+            is_fenced = known.state is BrokerState.FENCED
+            if was_fenced != is_fenced:
+                events.append(("fence" if is_fenced else "unfence", broker))
+            if old is None or known.broker_epoch != old.broker_epoch:
                 events.append(("register", broker))
                 self.up.add(broker)
         for number, (event, broker) in enumerate(events, 1):
@@ -362,11 +332,6 @@ class RecordedWorld(World):
     def _judged(self, source: int, effects: list[Effect]) -> None:
         """Record that a proposal was granted, or refused because of its members."""
         for effect in effects:
-            reply = effect.message if isinstance(effect, Send) else None
-            if isinstance(reply, AlterPartitionReply) and reply.error in VERDICTS:
-                self.emit(CONTROLLER, "judge", leader=source, verdict=VERDICTS[reply.error])
-
-
-def _epoch_of(image: MetadataImage, partition: str) -> int:
-    known = image.partitions.get(partition)
-    return -1 if known is None else known.leader_epoch
+            match effect:
+                case Send(_, messages.AlterPartitionReply(error=error)) if error in VERDICTS:
+                    self.emit(CONTROLLER, "judge", leader=source, verdict=VERDICTS[error])

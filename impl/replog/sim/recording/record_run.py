@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 from replog.core.messages import ControlMessage
@@ -58,6 +59,7 @@ RESTART_MS = 1_500
 class RecordedRun:
     """One run; `events` are the events recorded so far."""
 
+    format = FORMAT
     faults: tuple[str, ...] = FAULTS
 
     def __init__(
@@ -96,11 +98,8 @@ class RecordedRun:
                      for i in range(2))  # fmt: skip
         for producer in producers:
             delay_ms = self.random.randrange(500)
-            world.start_client(producer.address, producer, delay_ms, self._client_partition())
+            world.start_client(producer.address, producer, delay_ms, world.recorded)
         self._schedule_next()
-
-    def _client_partition(self) -> str:
-        return ""
 
     def _find_leader(self) -> int:
         leader = self.world.image.leader
@@ -115,18 +114,20 @@ class RecordedRun:
     def lines(self) -> list[str]:
         """Run, and return the recording line by line."""
         self.run()
-        events = (self.header(), *self.events, self.trailer())
+        events = (self.header(), *self.events, {"end": True, "events": len(self.events)})
         return [json.dumps(event, separators=(",", ":")) for event in events]
 
     def header(self) -> RecordedEvent:
         """Return the first line."""
-        acks = "all" if self.acks == -1 else "one"
-        return {"format": FORMAT, "seed": self.seed, "profile": self.weather.name, "brokers": self.brokers,
-                "first_leader": 0, "min_isr": self.min_isr, "acks": acks}  # fmt: skip
-
-    def trailer(self) -> RecordedEvent:
-        """Return the last line."""
-        return {"end": True, "events": len(self.events)}
+        return {
+            "format": self.format,
+            "seed": self.seed,
+            "profile": self.weather.name,
+            "brokers": self.brokers,
+            "first_leader": 0,
+            "min_isr": self.min_isr,
+            "acks": "all" if self.acks == -1 else "one",
+        }
 
     def _schedule_next(self) -> None:
         delay_ms = int(self.random.expovariate(1 / self.weather.fault_every_ms))
@@ -155,7 +156,7 @@ class RecordedRun:
         elif me in world.up and node.held is None:
             if fault == "pause":
                 world.pause(me)
-                self._later(lambda: world.resume(me))
+                self._later(partial(world.resume, me))
                 return
             if fault == "crash":
                 world.crash(me)
@@ -171,12 +172,11 @@ class RecordedRun:
         others = [member for member in self.world.image.isr if member != leader]
         if leader < 0 or not others:
             return
-        links = {(CONTROLLER, leader)} - self.network.cut
-        self.network.cut |= links
+        restore = self.network.sever({(CONTROLLER, leader)})
         self.world.elect(self.random.choice(others))
 
         def back() -> None:
-            self.network.cut.difference_update(links)
+            restore()
             self.world.elect(leader)
 
         self.world.schedule(200 + self.random.randrange(1_000), Call(back))
@@ -185,9 +185,7 @@ class RecordedRun:
         other = self.random.choice([peer for peer in self._peers() if peer != me])
         both = self.random.random() < 0.7
         links = {(me, other), (other, me)} if both else {(me, other)}
-        links -= self.network.cut
-        self.network.cut |= links
-        self._later(lambda: self.network.cut.difference_update(links))
+        self._later(self.network.sever(links))
 
     def _peers(self) -> tuple[int, ...]:
         return (*self.world.nodes, CONTROLLER)
@@ -208,11 +206,9 @@ class RecordedRun:
         self._later(restart)
 
 
-def record(
-    seed: int, rules: Protocol = CURRENT, weather: Profile = WEATHER, max_events: int = MAX_EVENTS
-) -> list[str]:
+def record(seed: int, rules: Protocol = CURRENT, max_events: int = MAX_EVENTS) -> list[str]:
     """Return a recording, line by line; an exception of a core is passed on to the caller."""
-    return RecordedRun(seed, rules, weather, max_events).lines()
+    return RecordedRun(seed, rules, max_events=max_events).lines()
 
 
 def _is_control(item: Item) -> bool:

@@ -17,7 +17,6 @@ from replog.core.controller.placement import assign
 from replog.sim.cluster.clients import ClientObserver, Producer
 from replog.sim.cluster.node import Network, Node
 from replog.sim.cluster.options import WorldOptions
-from replog.sim.cluster.views import PartitionView
 from replog.sim.oracles.pace import MAX_EVENTS
 from replog.sim.recording.record import RecordedEvent, RecordedWorld
 from replog.sim.recording.record_run import WEATHER, RecordedRun
@@ -50,11 +49,8 @@ class TopicRun(RecordedRun):
         return RecordedWorld(mine, Network(), self.random, self.events.append)
 
     def _leader_of(self, partition: str) -> int:
-        leader = PartitionView(self.world, partition).image.leader
+        leader = self.world.controller.state.partitions[partition].leader
         return leader if leader >= 0 else self.random.randrange(self.brokers)
-
-    def _client_partition(self) -> str:
-        return self.world.recorded
 
     def _inject(self, fault: str, node: Node) -> None:
         if fault == "elect" and self.random.random() < 0.5:
