@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
@@ -36,7 +38,7 @@ def test_a_cluster_finds_the_same_violation(context: SparkContext) -> None:
 
 
 def test_walks_whose_spark_ends_have_none(context: SparkContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sentence, exit code 21."""
+    """One sentence, exit code 21; with `--json` an object, too, as of every command that ends early."""
 
     def ended(*_: object) -> None:
         raise ConnectionRefusedError(111, "Connection refused")
@@ -46,3 +48,9 @@ def test_walks_whose_spark_ends_have_none(context: SparkContext, monkeypatch: py
     found = CliRunner().invoke(command.command, line)
     assert found.exit_code == 21
     assert "Error: Spark failed: " in found.output
+    found = CliRunner().invoke(command.command, [*line, "--json"])
+    assert found.exit_code == 21
+    assert "Error: Spark failed: " in found.stderr
+    answer = json.loads(found.stdout)
+    assert answer["schema"] == "specchk.ended/1"
+    assert answer["reason"].startswith("Spark failed: ")

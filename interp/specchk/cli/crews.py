@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,15 +20,13 @@ from typing import Any, ClassVar, TypeVar
 import click
 from msgspec import Struct
 
-from specchk.cli.common import ended, leave, parse_settings, print_json
-from specchk.cli.engines import loaded
+from specchk.cli.common import ended, leave, parse_settings
+from specchk.cli.engines import loaded, spark_failures
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
-from specchk.cli.output import echo
 from specchk.conform.work.crews import Job, LostWork
 from specchk.conform.work.forks import Lost
 from specchk.conform.work.kit import Kit, shipped
-from specchk.search.engine import Unavailable, Unusable
 
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")
@@ -102,17 +99,11 @@ def crew_on(
     jobs = loaded("specchk.spark.jobs", NO_PYSPARK)
     # Before a session is started: a file that cannot be read should not cost a cluster.
     packed = kit()
-    try:
-        with jobs.team(cluster.master, parse_settings(cluster.conf), packed.files) as team:
-            yield OnSpark(team, packed, cls)
-    except (Unavailable, Unusable) as reason:
-        raise click.UsageError(str(reason)) from None
-    except (jobs.Failed, LostWork) as reason:
-        why = f"Spark failed: {reason}"
-        echo(f"Error: {why}", err=True)
-        if as_json:
-            print_json(ended("inconclusive", why, Exit.INCONCLUSIVE))
-        sys.exit(Exit.INCONCLUSIVE)
+    with (
+        spark_failures(jobs.Failed, LostWork, as_json=as_json),
+        jobs.team(cluster.master, parse_settings(cluster.conf), packed.files) as team,
+    ):
+        yield OnSpark(team, packed, cls)
 
 
 @contextmanager

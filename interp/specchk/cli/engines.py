@@ -20,7 +20,8 @@ from click.core import ParameterSource
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specchk.cli.common import reject, rejections
+from specchk.cli.common import ended, print_json, reject, rejections
+from specchk.cli.exits import Exit
 from specchk.cli.groups import Seconds, option
 from specchk.cli.output import echo, is_terminal
 from specchk.explore.small import small_search
@@ -194,6 +195,21 @@ def progress_line(progress: Progress) -> str:
         f"{progress.states} states ({rate:.0f}/s), depth {progress.depth}, frontier {progress.frontier}, "
         f"{progress.memory_bytes / (1 << 20):.0f} MB, {progress.seconds:.0f} s{more}"
     )
+
+
+@contextmanager
+def spark_failures(*kinds: type[Exception], as_json: bool) -> Iterator[None]:
+    """A context in which Spark may fail: the reason is printed, and the command ends without an answer."""
+    try:
+        yield
+    except (Unavailable, Unusable) as reason:
+        raise click.UsageError(str(reason)) from None
+    except kinds as reason:
+        why = f"Spark failed: {reason}"
+        echo(f"Error: {why}", err=True)
+        if as_json:
+            print_json(ended("inconclusive", why, Exit.INCONCLUSIVE))
+        sys.exit(Exit.INCONCLUSIVE)
 
 
 def instead(note: str, run: Callable[[], Outcome]) -> Outcome:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import secrets
-import sys
 from dataclasses import dataclass
 
 import click
 
 from specchk.cli.common import Limits, ModelChoice
-from specchk.cli.engines import instead, loaded, shown_progress
-from specchk.cli.exits import Exit
+from specchk.cli.engines import instead, loaded, shown_progress, spark_failures
 from specchk.cli.groups import option, takes
 from specchk.cli.options.forms import Outputs, finish
 from specchk.cli.options.spark import NO_PYSPARK
-from specchk.cli.output import echo
 from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
 from specchk.ir.program import Program
 from specchk.processes import cores
-from specchk.search.engine import OnProgress, Unavailable, Unsupported
+from specchk.search.engine import OnProgress, Unsupported
 from specchk.search.verdict import Outcome
 
 ENGINES = ("native", "reference")
@@ -60,7 +57,10 @@ class Walkers:
         workers = self.workers or cores()
         with shown_progress(quiet=quiet) as progress:
             if self.master is not None:
-                return simulate_on_spark(program, walks, self.master, progress)
+                engine = loaded("specchk.spark.walks", NO_PYSPARK)
+                with spark_failures(engine.Failed, as_json=quiet):
+                    on_spark: Outcome = engine.simulate(program, walks, self.master, progress)
+                return on_spark
             if self.engine == ENGINES[0]:
                 return self._native(program, walks, workers, progress)
             return simulate_on(program, walks, workers, progress)
@@ -96,16 +96,3 @@ def command(choice: ModelChoice, walkers: Walkers, outputs: Outputs, limits: Lim
     wanted = Walks(seed, walkers.walks, walkers.steps, limits.budget)
     outcome = walkers.walk(instance.program, wanted, quiet=outputs.as_json)
     finish(instance, outcome, outputs, "", shown)
-
-
-def simulate_on_spark(program: Program, walks: Walks, master: str, progress: OnProgress | None) -> Outcome:
-    """Random walks on the executors of a cluster: the same walks as on one machine."""
-    engine = loaded("specchk.spark.walks", NO_PYSPARK)
-    try:
-        outcome: Outcome = engine.simulate(program, walks, master, progress)
-    except Unavailable as reason:
-        raise click.UsageError(str(reason)) from None
-    except engine.Failed as reason:
-        echo(f"Error: Spark failed: {reason}", err=True)
-        sys.exit(Exit.INCONCLUSIVE)
-    return outcome
