@@ -52,7 +52,8 @@ class Dominance:
         while above is not None and not (above.depth < len(path) and path[above.depth] is above):
             back.append(above)
             above = above.dominator
-        while len(path) > (0 if above is None else above.depth + 1):
+        common = 0 if above is None else above.depth + 1
+        while len(path) > common:
             for right, _ in path.pop().shared:
                 self.known.pop(right, None)
         for inner in reversed(back):

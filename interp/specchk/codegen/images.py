@@ -27,7 +27,7 @@ from msgspec import Struct
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<2I4Q2I2Q")
-_SYMBOL = struct.Struct("<I2B H2Q")  # name, info, other, section, value, size
+_SYMBOL = struct.Struct("<I2B H2Q")
 _RELOCATION = struct.Struct("<2Qq")
 _PLACE = struct.Struct("<i")
 _MAGIC, _RELOCATABLE, _X86_64 = b"\x7fELF\x02\x01\x01", 1, 62
@@ -64,6 +64,15 @@ class _Section(NamedTuple):
     item_bytes: int
 
 
+class _Symbol(NamedTuple):
+    name: int
+    info: int
+    other: int
+    section: int
+    value: int
+    size: int
+
+
 def image_of(code: bytes, names: Iterable[str]) -> Image | None:
     """The placed image of the functions with these names; None if that requires a linker."""
     try:
@@ -95,10 +104,10 @@ def _placed(code: bytes, names: list[str]) -> Image:
         if section.kind == _RELOCATIONS and section.info in places:
             _connect(image, places, places[section.info], _items(code, section, _RELOCATION), symbols)
     at = {}
-    for name, _, _, section_number, value, _ in symbols:
-        if section_number in places:
-            end = code.index(b"\0", texts + name)
-            at[code[texts + name : end].decode()] = places[section_number] + value
+    for symbol in symbols:
+        if symbol.section in places:
+            name = texts + symbol.name
+            at[code[name : code.index(b"\0", name)].decode()] = places[symbol.section] + symbol.value
     if not at.keys() >= set(names):
         raise _NoImage
     return Image(bytes(image), {name: at[name] for name in names})
@@ -127,11 +136,12 @@ def _side_by_side(code: bytes, sections: list[_Section]) -> tuple[dict[int, int]
     return places, image
 
 
-def _symbols(code: bytes, sections: list[_Section]) -> tuple[list[tuple[int, ...]], int]:
+def _symbols(code: bytes, sections: list[_Section]) -> tuple[list[_Symbol], int]:
     """All symbols by number, and the position of the string table of their names."""
     for section in sections:
         if section.kind == _SYMBOLS:
-            return list(_items(code, section, _SYMBOL)), sections[section.link].offset
+            symbols = map(_Symbol._make, _items(code, section, _SYMBOL))
+            return list(symbols), sections[section.link].offset
     raise _NoImage
 
 
@@ -144,13 +154,13 @@ def _connect(
     places: dict[int, int],
     base: int,
     relocations: Iterable[tuple[int, ...]],
-    symbols: list[tuple[int, ...]],
+    symbols: list[_Symbol],
 ) -> None:
     """Apply the relocations of a section that begins at `base`."""
     for offset, info, addend in relocations:
-        (_, _, _, section, value, _), kind = symbols[info >> 32], info & 0xFFFFFFFF
+        symbol, kind = symbols[info >> 32], info & 0xFFFFFFFF
         # Of another section only where it is placed, too: a library's function has no place here.
-        if kind not in _TO_PLACE or section not in places or section >= _RESERVED:
+        if kind not in _TO_PLACE or symbol.section not in places or symbol.section >= _RESERVED:
             raise _NoImage
-        here, there = base + offset, places[section] + value
+        here, there = base + offset, places[symbol.section] + symbol.value
         _PLACE.pack_into(image, here, there + addend - here)

@@ -24,9 +24,14 @@ def _later(name: str) -> Any:
     return lambda *args: getattr(_objects(), name)(*args)
 
 
+# Object code of LLVM IR, optimised, or compiled as fast as possible.
 optimised: Callable[[str], bytes] = _later("optimised")
 quick: Callable[[str], bytes] = _later("quick")
+# The functions with these names in object code, as `objects.Linked`.
 linked: Callable[[bytes, Iterable[str]], Any] = _later("linked")
+# What object code depends on besides its source: LLVM, the CPU and its features.
 machine_name: Callable[[], str] = _later("machine_name")
+# The versions of LLVM and of the package that contains it.
 version: Callable[[], str] = _later("version")
+# LLVM's name for the kind of CPU of this machine.
 processor: Callable[[], str] = _later("processor")

@@ -191,7 +191,18 @@ def _of_block(block: Block, around: Around, at: Span) -> Iterator[tuple[str, Exp
         case nodes.Either(branches):
             for branch in branches:
                 yield from _of_block(branch, around, at)
-    yield from _of_block(rest, lambda body: around(_followed(stmt, body, at, total=False)), at)
+    yield from _of_block(rest, _behind(stmt, around, at), at)
+
+
+def _behind(stmt: Stmt, around: Around, at: Span) -> Around:
+    """The wrapping of parts after a statement."""
+    match stmt:
+        case nodes.Assign():
+            return around
+        case nodes.Bind() | nodes.Unwrap():
+            return lambda body: around(_followed(stmt, body, at, total=False))
+    enabled = _enabled((stmt,), at, total=False)  # once for all conditions behind it
+    return lambda body: around(_both(enabled, body))
 
 
 def _enabled(block: Block, at: Span, *, total: bool) -> Expr:

@@ -143,6 +143,9 @@ class _Simulation:
         self.generated = 0
         self.longest = 0
         self.reached: dict[str, Trace] = {}
+        # The present walk.
+        self._initial: State = ()
+        self._steps: list[Step] = []
 
     def run(self) -> Outcome:
         verdict: Violation | Inconclusive
@@ -179,7 +182,7 @@ class _Simulation:
 
     def walk(self, state: State) -> Violation | None:
         """Take one walk; it ends at a violation, at an end, at a constraint, or with the budget."""
-        self._initial, self._steps = state, list[Step]()
+        self._initial, self._steps = state, []
         try:
             return self._advance(state)
         except NoAnswer as unclear:
@@ -203,8 +206,8 @@ class _Simulation:
             self._steps.append(following)
             self.generated += 1
             self.longest = max(self.longest, len(self._steps))
-            step = self.properties.environment(before, state)
-            failed = self._failure(step, self.properties.steps) or self._state(state)
+            env = self.properties.environment(before, state)
+            failed = self._failure(env, self.properties.steps) or self._state(state)
         return failed
 
     def _inside(self, state: State) -> bool:

@@ -200,6 +200,7 @@ def _of_steps(prop: Property) -> Property:
 
 def with_only(program: Program, name: str) -> Program | None:
     """The program with one property: `name`, or the claim that the witness `name` is never reached."""
+    # Of one name an invariant counts before a step invariant, that before a witness.
     claims: dict[str, dict[str, Any]] = {DEADLOCK: {"deadlock_ok": program.deadlock_ok}}
     claims |= {prop.name: {"invariants": (_never(program, prop),)} for prop in program.witnesses}
     claims |= {prop.name: {"step_invariants": (_of_steps(prop),)} for prop in program.step_invariants}

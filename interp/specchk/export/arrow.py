@@ -105,7 +105,7 @@ def _bids_in(storage: ArrowStorage) -> BidFolder:
         with storage.open(name) as file:
             return file.read()
 
-    return BidFolder(write, read, lambda: storage.file_names(""), storage.remove_file)
+    return BidFolder(write, read, names=lambda: storage.file_names(""), remove=storage.remove_file)
 
 
 def storage_of(place: str) -> ArrowStorage:

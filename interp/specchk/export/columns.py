@@ -70,8 +70,8 @@ def column_of(kind: Type) -> Column:
         case Union():
             return _union(kind)
         case Map():
-            keys, pairs = positions(kind.key), _pairs(kind.key, kind.value)
-            return Column(pairs.type, lambda value: pairs.plain(zip(keys, value, strict=True)))
+            key, pairs = kind.key, _pairs(kind.key, kind.value)
+            return Column(pairs.type, lambda value: pairs.plain(zip(positions(key), value, strict=True)))
         case Set(keyed=True):
             return _pairs(*kind.pair)
         case Set() | Seq() | Bag():

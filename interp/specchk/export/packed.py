@@ -118,11 +118,11 @@ class PackedWriter:
 
         level = b"".join([number(one.level) * one.count for one in runs])
         expanded = b"".join([bytes([one.is_expanded]) * one.count for one in runs])
-        columns = zip(self._states.columns, (names, level, packed(self._kernel, expanded, 1)), strict=False)
         # Names are random, and take as much room when they are compressed.
+        about = ((names, False), (level, True), (packed(self._kernel, expanded, 1), True))
         chunks = [
-            self._compression.chunk(column, [*there, data], self._count, is_compressed=data is not names)
-            for column, data in columns
+            self._compression.chunk(column, [*there, data], self._count, is_compressed=is_compressed)
+            for column, (data, is_compressed) in zip(self._states.columns, about, strict=False)
         ]
         levels = [one.level for one in runs]
         chunks[1].bounds = number(min(levels)), number(max(levels))

@@ -214,10 +214,10 @@ class BidFolder(NamedTuple):
     def at(cls, root: Path) -> BidFolder:
         """A directory used as the folder of bids."""
         return cls(
-            lambda name, data: kept.replace(root / name, data),
-            lambda name: (root / name).read_bytes(),
-            lambda: [path.name for path in root.iterdir()],
-            lambda name: (root / name).unlink(missing_ok=True),
+            write=lambda name, data: kept.replace(root / name, data),
+            read=lambda name: (root / name).read_bytes(),
+            names=lambda: [path.name for path in root.iterdir()],
+            remove=lambda name: (root / name).unlink(missing_ok=True),
         )
 
 

@@ -31,7 +31,7 @@ Levels = Sequence[Any]  # each as the engine names a level
 class Explainer:
     """Explains the findings of a search.
 
-    `predecessor`: the smallest state of a level that has the target as a successor.
+    `predecessor(target, level)`: the smallest state of a level that has the target as a successor, or None.
     """
 
     def __init__(

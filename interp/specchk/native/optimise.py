@@ -80,8 +80,8 @@ class Optimiser:
 class Tiers:
     """The quick code of a search or walk, until it is optimised.
 
-    After `after` successors the next one begins with optimised code; optimising begins when it is likely that
-    there will be `worth` times as many.
+    After `after` successors the next search of the same program begins with optimised code; optimising begins
+    when it is likely that there will be `worth` times as many.
     """
 
     def __init__(self, source: KernelSource, after: int, worth: int = WORTH) -> None:
@@ -93,7 +93,10 @@ class Tiers:
         self._has_begun = False  # since the workers ran
 
     def consider(self, levels: Sequence[int], generated: int) -> None:
-        """Start optimising if that is worthwhile, and mark a long search for the next run."""
+        """Start optimising if that is worthwhile, and mark a long search for the next run.
+
+        Not to be called once the code is optimised, which the caller knows.
+        """
         if generated >= self._after and not self._is_marked:
             self._source.mark_long()
             self._is_marked = True

@@ -216,9 +216,9 @@ class Visited(VisitedSet):
     def commit(self) -> None:
         """See `VisitedSet`."""
         super().commit()
-        new = self._view(self._kept, self.used - self._kept)
         # Continued over the new states alone; the whole file would be read once for each level.
-        self._check, self._kept = crc32c(new, self._check), self.used
+        self._check = crc32c(self._view(self._kept, self.used - self._kept), self._check)
+        self._kept = self.used
         self._write_head(at_work=False)
 
     def close(self) -> None:

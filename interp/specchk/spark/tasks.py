@@ -155,7 +155,7 @@ class Making:
 
 @contextmanager
 def making_of(host: Host, visited: VisitedSet, level: int, partition: int) -> Iterator[Making]:
-    """A slice to be computed; `visited` has some earlier levels, and afterwards this one, too."""
+    """A slice to be computed; `visited` has some earlier levels, and afterwards this one; it stays open."""
     caught_up = catch_up(host, visited, level, partition)
     with host.worker() as worker:
         yield Making(host, visited, worker, level, partition, caught_up)

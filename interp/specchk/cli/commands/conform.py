@@ -147,11 +147,11 @@ def _alone(
     bindings: Sequence[str], wanted: SuiteChoice, options: GateOptions, files: Files
 ) -> dict[str, Callable[[], object]]:
     """For each of several bindings, the command that checks it alone."""
-    for_one = {
+    of_one_binding = {
         "--case": wanted.case, "--list": wanted.list_cases or None, "--draw": files.draw, "--itf": files.itf,
         "--freeze": files.freeze, "--html": files.html,
     }  # fmt: skip
-    for name, given in for_one.items():
+    for name, given in of_one_binding.items():
         if given is not None:
             raise click.UsageError(f"{name} applies to one binding; run the others without it")
     context = click.get_current_context()

@@ -128,7 +128,7 @@ class Compression(Struct):
         """A column of one page: positions in a dictionary, or plain values."""
         encoding = Encoding.PLAIN if dictionary is None else Encoding.RLE_DICTIONARY
         page = self.values(parts, entries, encoding, is_compressed=is_compressed)
-        return ColumnChunk(column, dictionary, is_compressed, None, entries, [page])
+        return ColumnChunk(column, dictionary, is_compressed, entries=entries, pages=[page])
 
     def _page(
         self, kind: int, number: int, about: Coded, parts: Sequence[Data], *, is_compressed: bool

@@ -129,7 +129,8 @@ class Predicates(ExpressionEmitter):
         return self.asm.function
 
 
-NewPredicates = Callable[..., Predicates]  # of a program and a module: given name, `states` and `result`
+# Begins a function of predicates in a fixed module, for a fixed program, with a name; and `states`, `result`.
+NewPredicates = Callable[..., Predicates]
 
 
 def note_fault(asm: Asm, thread: ir.Value, record: Val, state: ir.Value, after: ir.Value) -> None:

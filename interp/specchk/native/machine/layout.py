@@ -153,19 +153,24 @@ def length_bits(kind: Set | Seq | Bag) -> int:
     return bits_for(slots_of(kind) + 1)
 
 
-def parts_of(kind: Type) -> list[tuple[int, Type]]:
+Parts = tuple[tuple[int, Type], ...]
+
+
+@lru_cache(maxsize=4096)
+def parts_of(kind: Type) -> Parts:
     """The offsets and types of the codes inside a code, in the order of the values; of slots, all of them."""
     match kind:
         case Option():
-            return [(0, kind.item)]
+            return ((0, kind.item),)
         case Record():
-            return [(field_offset(kind, i), item) for i, (_, item) in enumerate(kind.fields)]
+            return tuple([(field_offset(kind, i), item) for i, (_, item) in enumerate(kind.fields)])
         case Map():
-            return [(at * width(kind.value), kind.value) for at in reversed(range(key_count(kind)))]
+            size = width(kind.value)
+            return tuple([(at * size, kind.value) for at in reversed(range(key_count(kind)))])
         case Set() | Seq() | Bag():
             size, below = width(kind.item), length_bits(kind)
-            return [(below + at * size, kind.item) for at in reversed(range(slots_of(kind)))]
-    return []
+            return tuple([(below + at * size, kind.item) for at in reversed(range(slots_of(kind)))])
+    return ()
 
 
 def encode(kind: Type, value: Any) -> int:
@@ -181,7 +186,7 @@ def encode(kind: Type, value: Any) -> int:
             item = encode(kind.item, value[0])
             return 1 + item if is_scalar(kind) else 1 << width(kind.item) | item
         case Record() | Map():
-            return _joined(kind, value)
+            return _joined(parts_of(kind), value)
         case Union():
             tag, record = value
             return int(tag) << payload_width(kind) | encode(kind.variants[tag][1], record)
@@ -195,12 +200,12 @@ def encode(kind: Type, value: Any) -> int:
             # Empty slots are 0 and the length is lowest, so that codes of sequences have the order of the
             # sequences: the first difference decides, and of a sequence and its beginning the shorter one
             # is less.
-            return _joined(kind, value) | len(value)
+            return _joined(parts_of(kind)[: len(value)], value) | len(value)
 
 
-def _joined(kind: Type, values: Iterable[Any]) -> int:
-    """The codes of the first parts, side by side."""
-    return sum(encode(part, value) << at for (at, part), value in zip(parts_of(kind), values, strict=False))
+def _joined(parts: Parts, values: Iterable[Any]) -> int:
+    """The codes of values side by side."""
+    return sum([encode(part, value) << at for (at, part), value in zip(parts, values, strict=True)])
 
 
 def decode(kind: Type, code: int) -> Any:
@@ -227,7 +232,7 @@ def decode(kind: Type, code: int) -> Any:
             return _taken_apart(parts_of(kind)[: code & mask(length_bits(kind))], code)
 
 
-def _taken_apart(parts: list[tuple[int, Type]], code: int) -> tuple[Any, ...]:
+def _taken_apart(parts: Parts, code: int) -> tuple[Any, ...]:
     return tuple([decode(part, code >> at & mask(width(part))) for at, part in parts])
 
 
@@ -266,7 +271,8 @@ class StateLayout(Struct, frozen=True, dict=True):
         codes: Iterable[int] = repeat(0, len(states))
         # By columns and not by states: a value that many states have is encoded once, and nothing else is
         # done for each of them by the interpreter.
-        for place, column in zip(self.places, zip(*states, strict=True), strict=False):
+        columns = zip(*states, strict=True) if states else repeat((), len(self.places))
+        for place, column in zip(self.places, columns, strict=True):
             code = {value: encode(place.type, value) << place.offset for value in set(column)}
             codes = map(or_, codes, map(code.__getitem__, column))
         size = WORD // 8 * self.words

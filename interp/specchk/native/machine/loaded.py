@@ -1,7 +1,8 @@
 """A kernel loaded into this process: C functions, wherever their code comes from.
 
 Code that is simple enough is copied into memory (`placed`).  A process that runs tasks needs no compiler: the
-code of an `ObjectCode` can be used at once (`in_memory`) on the processor for which it was compiled.
+code of an `ObjectCode` can be used at once (`in_memory`) on the processor for which it was compiled.  States in
+which nothing is enabled are listed by one loop over a loaded kernel (`resting`), in a search and in a task.
 
 Not here: compiling, and linking code that is not that simple (`compiler`), for which LLVM is needed.
 """
@@ -22,7 +23,7 @@ Entries = tuple[tuple[str, int], ...]  # the functions that Python calls, with t
 EXCHANGE: Entries = (
     ("scatter", 4), ("deal", 4), ("absorb", 4), ("rehash", 3), ("precede", 6), ("resting", 4),
 )  # fmt: skip
-AT_ONCE = 4096  # states in one call of `resting`
+RESTING_AT_ONCE = 4096  # states in one call of `resting`
 
 
 class Loaded(Struct, frozen=True):
@@ -95,10 +96,10 @@ def resting(kernel: Loaded, thread: int, words: int, address: int, count: int) -
 
     `thread` is the address of a worker's block whose counts do not matter.
     """
-    places = Words(AT_ONCE + 1)
-    for first in range(0, count, AT_ONCE):
+    places = Words(RESTING_AT_ONCE + 1)
+    for first in range(0, count, RESTING_AT_ONCE):
         start = address + 8 * words * first
-        size = min(AT_ONCE, count - first)
+        size = min(RESTING_AT_ONCE, count - first)
         kernel.call["resting"](thread, start, size, places.address)
         # Read in place: a level may be most of the memory.
         data = (ctypes.c_uint64 * (words * size)).from_address(start)

@@ -113,7 +113,8 @@ def _widest(same: Same) -> int:
 
     Of expressions that belong to a part only the outermost are included, by their types.
     """
-    values, seen = 0, set[int]()  # parts by identity: most types are shared, and hashing one walks it
+    # Parts by identity, since the program keeps them: most types are shared, and hashing one walks it.
+    values, seen = 0, set[int]()
 
     def visit(part: Any) -> None:
         nonlocal values

@@ -104,7 +104,7 @@ class Codes:
     def joined(self, kind: Record | Map, values: Iterable[Val]) -> Val:
         """A record or map with these held values, one for each field, or for each key in order."""
         out: Val = 0
-        for (at, part), value in zip(layout.parts_of(kind), values, strict=False):
+        for (at, part), value in zip(layout.parts_of(kind), values, strict=True):
             out = self.asm.bor(out, self.placed(part, value, at, register(kind)))
         return out
 
@@ -279,6 +279,7 @@ class Codes:
             return self._ordered_union(kind, code)
         out: Val = 0
         parts = layout.parts_of(kind)
+        # Slots from the lowest on: another order would give the same code other text, and so another name.
         for offset, part in reversed(parts) if isinstance(kind, Set | Seq | Bag) else parts:
             inner = self.ordered(part, self.asm.bits(code, offset, width(part)))
             out = self.asm.bor(

@@ -254,7 +254,7 @@ class _Run:
         assert memory is not None
         steps = memory.total(WalkThread.STEPS)
         if not memory.kernel.is_optimised:
-            self.tiers.consider((), steps)
+            self.tiers.consider((), steps)  # no levels, from which growth could be expected
         limit = self.meter.exceeded(seen)
         if limit is not None and self.stopped is None:
             self.stopped = Inconclusive(limit, budget=True)

@@ -130,10 +130,13 @@ def _first(viewer: Viewer, state: State) -> Row:
 def _values(viewer: Viewer, state: State, column: int) -> Iterable[Line]:
     """The values of the variables that belong to a column."""
     for slot, (variable, value) in enumerate(zip(viewer.program.variables, state, strict=True)):
-        if variable.name in viewer.hidden or viewer.is_lane_variable(slot) is (column == SHARED):
+        is_in_lane = viewer.is_lane_variable(slot)
+        if variable.name in viewer.hidden or is_in_lane != (column != SHARED):
             continue
         kind = variable.type
-        if isinstance(kind, Map) and isinstance(value, tuple) and column != SHARED:
+        if is_in_lane:
+            assert isinstance(kind, Map)
+            assert isinstance(value, tuple)
             kind, value = kind.value, value[column]
         yield Line(f"{variable.name} = {show(value, kind)}")
 
