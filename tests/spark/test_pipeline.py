@@ -16,6 +16,7 @@ from spark.coins import RIGHT, WRONG, lines, rows
 from specchk.cli.commands import validate
 from specchk.conform.recordings.pieces import PlacedRecording
 from specchk.conform.recordings.rows import TABLES
+from specchk.conform.work.crews import Job
 from specchk.search.engine import Unusable
 from specchk.spark.pipeline import files
 from specchk.spark.pipeline import tables as tables_at
@@ -119,6 +120,15 @@ def test_tables_are_of_one_run_at_a_time(tmp_path: Path) -> None:
     (tmp_path / "tables" / "growing.json").write_text("[")
     with pytest.raises(Unusable, match="is damaged"):
         tables.growing()
+
+
+def test_a_listing_is_a_job(tmp_path: Path) -> None:
+    """As `kit.shipped` runs it on an executor: called with the user's class and folder, it lists a place."""
+    (tmp_path / "a b.ndjson").write_text("")
+    job: Job[str, list[str]] = files.RecordingListing()
+    assert job(object, tmp_path)(str(tmp_path)) == [str(tmp_path / "a b.ndjson")]
+    with pytest.raises(Unusable, match="cannot list"):
+        job(object, tmp_path)(str(tmp_path / "none"))
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def names_in(folder: str) -> list[str]:
 class RecordingListing(Struct, frozen=True):
     """A job (`conform.work.crews.Job`) that lists the recordings at a place."""
 
-    def begin(self, cls: Any, folder: Path) -> Callable[[str], Sequence[str]]:
+    def __call__(self, cls: Any, folder: Path) -> Callable[[str], Sequence[str]]:
         """The function that lists; `Unusable` names this host."""
         del cls, folder
         return listed_here
