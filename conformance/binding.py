@@ -58,6 +58,7 @@ class ReplogBinding(MachinesBinding):
         records = 1 if self.constants["one_record"] else sum(epoch == epochs[0] for epoch in epochs)
         return max(records, 1) * BATCH_OVERHEAD_BYTES
 
+    # By today's rules a follower truncates in the step in which it receives the answer.
     apply_diverging_hw = never("apply_diverging_hw", "truncation and its HW are one step")
 
     @action("truncate_to_leader")

@@ -26,7 +26,8 @@ from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, SeenTog
 from specchk.ir.program import Program
 
 CONTROLLER = -1
-MOST_KEPT = 1 << 12  # many times those of recordings: each may be in several orders
+MOST_KEPT = 1 << 12  # sets, calls and ways: many times those of recordings, whose sets have several orders
+# For each bound of a model the events that use it up.
 FAULTS = MappingProxyType({
     "MaxCrashes": ("crash", "power-loss"), "MaxPowerLosses": ("power-loss",), "MaxFences": ("fence",),
     "MaxShrinks": ("shrink",),

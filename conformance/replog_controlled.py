@@ -267,7 +267,8 @@ class ControlledBinding(CopyingBinding[C]):
             return DOWN
         was_waiting = state.following is not None and state.following.in_flight == slot.reply.correlation
         cluster.receive(broker, slot.to, slot.reply)
-        if not was_waiting or cluster.state(broker).following.in_flight != -1:
+        following = cluster.state(broker).following
+        if not was_waiting or following is None or following.in_flight != -1:
             return Refused("it is not the answer that the follower waits for")
         cluster.take_fetch(broker)
         return Accepted()

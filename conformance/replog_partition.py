@@ -115,7 +115,9 @@ class PartitionCluster(ControlledCluster):
     def check_isr(self, leader: int, late: int) -> list[Effect]:
         """Let a leader check its ISR: this follower was caught up long ago, all others just now."""
         self.date_fetches(leader, NOW_MS)
-        date_fetch(self.brokers[leader], late, LONG_AGO_MS)
+        leading = self.brokers[leader].state.leading
+        assert leading is not None
+        leading.remotes[late].last_caught_up_ms = LONG_AGO_MS
         return self.fire(leader, Timer.ISR_CHECK)
 
     @abstractmethod

@@ -44,15 +44,16 @@ class ReplogBehaviours(Behaviours):
     def runs(self) -> Mapping[str, Run]:
         """Return all runs."""
         protocols, today = preset_names(), "kafka-4.1"
+        in_memory, on_files, intact, damaged = False, True, False, True
         coordinated = (today, today, today, "kafka-4.1-as-is")
         cluster, log = partial(driven, Walk, 150), partial(driven, StoreWalk, 120)
         broker, controller = partial(driven, LoneBroker, 400), partial(driven, LoneController, 400)
         return {
-            **_seeded("walk in memory", 24, cluster, False, today),
-            **_seeded("walk on files", 16, cluster, True, today),
-            **_named("walk of", protocols, cluster, False),
-            **_seeded("store", 40, log, False),
-            **_seeded("damaged store", 40, log, True),
+            **_seeded("walk in memory", 24, cluster, in_memory, today),
+            **_seeded("walk on files", 16, cluster, on_files, today),
+            **_named("walk of", protocols, cluster, in_memory),
+            **_seeded("store", 40, log, intact),
+            **_seeded("damaged store", 40, log, damaged),
             **_named("simulation of", profile_names(), simulation),
             **{f"story {name}": partial(story, name) for name in stories()},
             **_seeded("files of the system", 3, calls),

@@ -23,7 +23,7 @@ IMAGE = PartitionImage((BROKER, ABSENT), BROKER, 0, 0, (BROKER,))
 
 @dataclass(slots=True)
 class Acknowledged(ClientObserver):
-    """The messages that were acknowledged to the producer."""
+    """The messages that were acknowledged to the producer, which causes no other call."""
 
     numbers: set[int] = field(default_factory=set)
 

@@ -139,6 +139,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
         cluster.put_fetch(self.id(follower), replace(slot, reply=reply))
         return Accepted()
 
+    # replog moves no logs between directories.
     move_log = never("move_log", "a log stays in its directory")
 
     @action("shrink_isr")
@@ -150,7 +151,8 @@ class LogStartBinding(PartitionBinding[Trimming]):
         if late not in cluster.image.isr:
             return Impossible("it is out already")
         cluster.check_isr(leader, late)
-        if late in cluster.state(leader).leading.isr:
+        leading = cluster.state(leader).leading
+        if leading is None or late in leading.isr:
             return Refused("it stays in the ISR")
         cluster.shrinks += 1
         return Accepted()

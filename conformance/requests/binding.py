@@ -112,7 +112,9 @@ class RequestsBinding(CopyingBinding[Server]):
         state.log.epochs.assign(0, 0)
         server = Server(Replica(state))
         server.perform(server.replica.start())
+        begun = server.out
         server.apply((BROKER, FOLLOWER), BROKER, 0, BrokerState.ACTIVE)
+        server.out = begun + server.out
         return server
 
     @action("produce")

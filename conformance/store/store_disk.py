@@ -71,7 +71,7 @@ class Disk(SimFs):
 
     def twin(self) -> Disk:
         """Return a copy, without a process and without faults."""
-        # As `snapshot` and `restore`, but each file is copied once, and locks and faults not at all.
+        # As `snapshot`, without locks and faults, and as the disk of a new process.
         twin = Disk()
         twin._nodes = {number: node.copy() for number, node in self._nodes.items()}
         twin._next_number = self._next_number

@@ -144,8 +144,9 @@ class Dump:
     def _files(self, path: str, survey: Survey) -> Iterator[str]:
         names = self.fs.listdir(path)
         if checkpoint.METADATA_FILE in names:
-            topic_id = partial(checkpoint.read_metadata, self.fs, path)
-            yield from self._read(checkpoint.METADATA_FILE, lambda: f"topic id {topic_id()}")
+            yield from self._read(
+                checkpoint.METADATA_FILE, lambda: f"topic id {checkpoint.read_metadata(self.fs, path)}"
+            )
         if survey.manifest is not None or survey.is_adopted:
             yield f"  {MANIFEST_FILE:{NAME_WIDTH}} {_manifest_text(survey.manifest)}"
         # What the survey finds is shown at the end, once, in its words, which are those of a start.

@@ -83,8 +83,11 @@ class Quorum:
     first: MetadataRecord
     """The metadata that the cluster begins with, as if an earlier active controller had committed it."""
     send: Callable[[int, int, Message], None]
+    """Of the world: from an address, to another one."""
     schedule: Callable[[int, Alarm], None]
+    """Of the world: an alarm after so many milliseconds."""
     now_ms: Callable[[], int]
+    """The clock of the world, read anew each time."""
     hosts: dict[int, ControllerHost] = field(default_factory=dict)
     committed: list[MetadataRecord] = field(default_factory=list)
     crashes: int = 0

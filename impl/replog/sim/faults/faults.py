@@ -103,7 +103,7 @@ class Injector:
         for node in self.world.nodes.values():
             self.world.resume(node.broker_id)
             node.effects_left = -1
-            node.storage.arm(-1, 0)
+            node.storage.arm(-1, 0)  # disarmed
             if node.broker is None:
                 self._restart_later(node.broker_id)
 
