@@ -92,7 +92,8 @@ class Explorer:
 
     def _way(self, place: Place[Any]) -> ChosenPath:
         """The path to a place, with each step as its position among those that the spec allows."""
-        places, spec, steps = place.path(), self.replayer.spec, []
+        places, spec = place.path(), self.replayer.spec
+        steps: list[CaseStep] = []
         for before, after in pairwise(places):
             assert after.step is not None
             allowed = spec.allowed(before.state, spec.instance(after.step))

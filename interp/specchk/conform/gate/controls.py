@@ -62,7 +62,7 @@ class Trial(Struct, frozen=True):
     key: str = ""
 
 
-def _trying(cls: Any, _: Path) -> Callable[[Trial], Tried]:
+def _control_job(cls: Any, _: Path) -> Callable[[Trial], Tried]:
     """A `crews.Job` that runs controls."""
     return partial(try_control, cls)
 
@@ -79,7 +79,7 @@ def try_controls(
         return tuple(try_control(cls, trial, sides) for trial in every)
     # Of what loads them the crew has nothing.
     loaded = [replace(trial, load=partial(_given, trial.load())) for trial in every]
-    return tuple(crew.each(_trying, loaded, f"{cls.__name__}: {len(every)} controls"))
+    return tuple(crew.each(_control_job, loaded, f"{cls.__name__}: {len(every)} controls"))
 
 
 def _given(suite: Suite) -> Suite:

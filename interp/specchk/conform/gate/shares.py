@@ -57,7 +57,9 @@ class ShareResult(Struct, frozen=True):
     seconds: float
 
 
-def _running(lots: Sequence[bytes], budget: SuiteBudget, cls: Any, _: Path) -> Callable[[Share], ShareResult]:
+def _share_job(
+    lots: Sequence[bytes], budget: SuiteBudget, cls: Any, _: Path
+) -> Callable[[Share], ShareResult]:
     """A `crews.Job`, for some lots, that runs shares; an unpacked lot is kept."""
 
     @cache
@@ -85,7 +87,7 @@ def run_parts_by(crew: Crew, parts: Sequence[Part], budget: SuiteBudget) -> list
     # Packed one by one: a worker opens the lots that its shares need, and not all.
     packed = tuple(pickle.dumps(lot, protocol=5) for lot in lots)
     about = f"{parts[0].instance.program.spec}: {len(parts)} suites of {type(parts[0].binding).__name__}"
-    return joined(lots, crew.each(partial(_running, packed, budget), shares_of(lots, crew.hands), about))
+    return joined(lots, crew.each(partial(_share_job, packed, budget), shares_of(lots, crew.hands), about))
 
 
 def lots_of(parts: Sequence[Part], budget: SuiteBudget) -> list[Lot]:

@@ -147,6 +147,7 @@ def run_whole(replayer: Replayer[Any], kind: str, budget: SuiteBudget) -> SuiteR
         return run_product(replayer, budget.max_states)
     if kind == "walks":
         return run_walks(replayer, budget.walks)
+    assert kind == "faults", kind
     return run_faults(replayer, budget.max_states)
 
 

@@ -150,8 +150,9 @@ class SpecSide:
     def forbids(self, state: State, instance: ActionCall) -> bool:
         """Whether an instance is disabled, and not because it leads beyond a horizon."""
         cuts = self._stepper.horizon_cuts
-        may_step = self.allowed(state, instance) or self._stepper.horizon_cuts > cuts
-        return not (may_step or self._open.may_step(state, instance.index, instance.args))
+        successors = self.allowed(state, instance)  # computed, never cached: it counts cuts at horizons
+        is_cut = self._stepper.horizon_cuts > cuts
+        return not (successors or is_cut or self._open.may_step(state, instance.index, instance.args))
 
     def why_forbidden(self, state: State, instance: ActionCall) -> str:
         """The guards that forbid an instance, with the values that they read, one line each."""
