@@ -115,14 +115,15 @@ class CallLowering:
         # fault counts even where the body does not use the parameter, and a body that uses it twice does not
         # double it.
         bindings = [(name, arg, arg.span) for name, arg in zip(closure.params, args, strict=True)]
-        below, result = self.make.below, partial(self.make.expression, closure.body)
+        below = self.make.below
+        lowered_body = partial(self.make.expression, closure.body)
 
         def body(*values: Expr) -> Expr:
             scope = closure.scope.bind_all(closure.params, values)
             if closure.decl is None:
-                return below(closure.lets, scope, result)
+                return below(closure.lets, scope, lowered_body)
             return self.recursion.lower(
-                closure.decl, scope, span, lambda inner: below(closure.lets, inner, result)
+                closure.decl, scope, span, lambda inner: below(closure.lets, inner, lowered_body)
             )
 
         return operators.in_turn(self.make.let, bindings, body)

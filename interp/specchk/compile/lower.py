@@ -140,8 +140,8 @@ class Lowering:
         for decl in self.spec.defs.values():
             plain = [param.type for param in decl.params if isinstance(param, decls.Param)]
             if decl.returns is not None and len(plain) == len(decl.params):
-                *kinds, result = [self.ground.declared(node, self.spec) for node in (*plain, decl.returns)]
-                found.append((decl.name, tuple(kinds), result))
+                kinds = tuple([self.ground.declared(node, self.spec) for node in plain])
+                found.append((decl.name, kinds, self.ground.declared(decl.returns, self.spec)))
         return found
 
     def named_types(self) -> dict[Type, str]:

@@ -50,7 +50,10 @@ def most_items(domain: Expr) -> int:
 
 
 def within(expr: Expr, kind: Type, stored: Callable[[Expr, Type], Expr]) -> Expr | None:
-    """An expression with the parts that make its value stored in their places in `kind`; None without any."""
+    """An expression with the parts that make its value stored in their places in `kind`; its own type stays.
+
+    None if it has no such parts, as a change of a map or record, which the callers handle.
+    """
     match expr:
         case If():
             return replace(expr, then=stored(expr.then, kind), orelse=stored(expr.orelse, kind))

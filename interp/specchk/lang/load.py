@@ -237,10 +237,12 @@ def _declare(spec: Spec, decl: decls.Decl, report: Report) -> None:
         decls.Helper: spec.helpers, decls.Property: spec.properties, decls.Model: spec.models,
         decls.Scenario: spec.scenarios,
     }  # fmt: skip
-    table = tables.get(type(decl))
+    if isinstance(decl, decls.Header | decls.Import | decls.Extends | decls.Refines):
+        return
+    table = tables[type(decl)]
     if isinstance(table, list):
         table.append(decl)
-    elif table is not None:
+    else:
         _declare_named(spec, cast("decls.Named", decl), table, report)
 
 

@@ -222,7 +222,7 @@ class Evaluator:
         return items
 
     def _gathered(self, expr: nodes.Collect) -> list[RuleText]:
-        """A loop that collects the values of one binder; several binders need a generator each."""
+        """A loop that collects values: over one binder's domain, or over a generator of those of several."""
         if len(expr.binders) > 1:
             begin, lines, end = _gathering(expr, RuleText("item"))
             return [begin, filled("for item in {}:", [called(self._items(expr))]), *indented(lines), end]

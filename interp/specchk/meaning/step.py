@@ -94,7 +94,7 @@ class Stepper:
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """A context that leaves the counts as they were."""
+        """A context that leaves coverage and horizon cuts as they were; read them before it ends."""
         counts, cuts = self.counts.copy(), self.horizon_cuts
         try:
             yield

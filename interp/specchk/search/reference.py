@@ -34,7 +34,7 @@ class ReferenceEngine(Engine[list[State]]):
     def __init__(self, search: Search) -> None:
         self.search, self.program = search, search.program
         self.findings, self.symmetry = search.findings, search.symmetry
-        # Those that are compared where some are ignored.
+        # The slots that are compared; none if all are.
         slots = range(len(self.program.variables)) if self.program.ignored else ()
         self.kept_slots = [slot for slot in slots if slot not in self.program.ignored]
         functions = self.functions()

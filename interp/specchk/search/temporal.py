@@ -9,6 +9,7 @@ own states and steps, before it is reported.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from specchk.ir.program import Liveness, Refinement
 from specchk.meaning.behaviours.fairness import FairSteps
@@ -26,6 +27,14 @@ from specchk.search.replay import CONFIRMING, ReplayFailed, has_first_states
 from specchk.search.verdict import Trace, Violation
 
 SourceOf = Callable[[FairSteps, Look], StepSource]
+
+
+class _Place(NamedTuple):
+    """A clause's place in the spec, with its text: all values of a `forall` share one."""
+
+    start: int
+    end: int
+    text: str
 
 
 class _Stopped(Exception):
@@ -73,7 +82,7 @@ class TemporalCheck:
 
     def _property(self, source: StepSource, liveness: Liveness) -> None:
         """Find the first violated clause; also note whether the property could be violated at all."""
-        begun: dict[tuple[int, int, str], list[tuple[bool, bool]]] = {}
+        begun: dict[_Place, list[tuple[bool, bool]]] = {}
         for clause in liveness.clauses:
             try:
                 region = source.region(clause)
@@ -95,7 +104,7 @@ class TemporalCheck:
                 return
             if source.is_cut:
                 region.note_horizon()
-            place = clause.span.start, clause.span.end, " ".join(clause.span.text.split())
+            place = _Place(clause.span.start, clause.span.end, " ".join(clause.span.text.split()))
             begun.setdefault(place, []).append((region.is_triggered, region.is_owed))
         self._vacuity(liveness, begun)
 
@@ -162,14 +171,12 @@ class TemporalCheck:
             if source.is_cut:
                 region.note_horizon()
 
-    def _vacuity(
-        self, liveness: Liveness, begun: dict[tuple[int, int, str], list[tuple[bool, bool]]]
-    ) -> None:
+    def _vacuity(self, liveness: Liveness, begun: dict[_Place, list[tuple[bool, bool]]]) -> None:
         """Warn about clauses that cannot fail: all values of a `forall` together, as they share one text."""
         if not liveness.clauses:
             self.findings.vacuous.append(f"liveness `{liveness.name}` requires nothing: it has no clause")
-        for (*_, text), clauses in begun.items():
-            name = f"liveness `{liveness.name}`: `{text}`"
+        for place, clauses in begun.items():
+            name = f"liveness `{liveness.name}`: `{place.text}`"
             if not any(triggered for triggered, _ in clauses):
                 self.findings.vacuous.append(f"{name} requires nothing: its left side is never true")
             elif self.program.fairness and not any(owed for _, owed in clauses):

@@ -248,5 +248,12 @@ class Outcome(Struct, frozen=True):
 
 def name_of(verdict: Verdict) -> str:
     """`holds`, `holds_within`, `violated` or `inconclusive`."""
-    names = {Holds: "holds", HoldsWithin: "holds_within", Violated: "violated", Inconclusive: "inconclusive"}
-    return names[type(verdict)]
+    match verdict:
+        case Holds():
+            return "holds"
+        case HoldsWithin():
+            return "holds_within"
+        case Violated():
+            return "violated"
+        case Inconclusive():
+            return "inconclusive"

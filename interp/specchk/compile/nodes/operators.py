@@ -31,12 +31,12 @@ def in_turn(
     """Bind names in a body that takes their values; the first names have `values` already."""
     if len(values) == len(bindings):
         return body(*values)
-    # No function between two names: a recursion nests as deep as Python allows.
+    # No function of Python between two names, only one of C: a recursion nests as deep as Python allows.
     return let(*bindings[len(values)], partial(in_turn, let, bindings, body, *values))
 
 
 def conjoined(span: Span, parts: Sequence[Expr]) -> Expr:
-    """The conjunction of predicates."""
+    """The conjunction of predicates; true without any, where `And` of nothing has no such value."""
     if len(parts) == 1:
         return parts[0]
     return And(BOOL, span, tuple(parts)) if parts else Const(BOOL, span, True)

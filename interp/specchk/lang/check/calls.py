@@ -68,7 +68,7 @@ def _builtin(checker: Checker, node: tree.CallExpr, context: Context, expected: 
 
 
 def _positional(checker: Checker, node: tree.CallExpr) -> tuple[tree.Expr, ...]:
-    checker.by_position(node.callee.text, node.args, "labels are for the fields of a union's constructor")
+    checker.refuse_labels(node.callee.text, node.args, "labels are for the fields of a union's constructor")
     return tuple(arg.value for arg in node.args)
 
 
@@ -76,7 +76,7 @@ def _apply(checker: Checker, node: tree.CallExpr, home: Spec, context: Context) 
     decl = home.defs[node.callee.text]
     checker.facts.refs[id(node)] = Ref("def", decl.name, home)
     values = _positional(checker, node)
-    checker.takes(decl, len(values), node.span)
+    checker.check_count(decl, len(values), node.span)
     for value, param in zip(values, decl.params, strict=False):
         if isinstance(param, decls.OperatorParam):
             check_operator(checker, value, context, checker.signature(param, home))
@@ -93,7 +93,10 @@ def _construct(checker: Checker, node: tree.CallExpr, home: Spec, context: Conte
     kind = checker.resolver.declared(owner, home, home.types[owner])
     checker.facts.refs[id(node)] = Ref("constructor", tag, home)
     fields = (kind.get(tag) if isinstance(kind, Union) else None) or Record(())
-    shape = f"it is {tag}({show(fields)[2:-2]})"
+
+    def shape() -> str:
+        return f"it is {tag}({show(fields)[2:-2]})"
+
     given: set[str] = set()
     # With an unknown label the missing field is most likely its correct name: one error, not two.
     strangers = False
@@ -107,10 +110,10 @@ def _construct(checker: Checker, node: tree.CallExpr, home: Spec, context: Conte
             message = (
                 f"`{tag}` has no field `{label}`" if label else f"the fields of `{tag}` are given by name"
             )
-            checker.report.add("S305", arg.span, message, shape)
+            checker.report.add("S305", arg.span, message, shape())
         given.add(label)
         checker.check(arg.value, context, wanted)
     missing = [name for name, _ in fields.fields if name not in given]
     if missing and not strangers:
-        checker.report.add("S305", node.span, f"`{tag}` lacks {', '.join(missing)}", shape)
+        checker.report.add("S305", node.span, f"`{tag}` lacks {', '.join(missing)}", shape())
     return kind

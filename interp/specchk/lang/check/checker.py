@@ -257,7 +257,7 @@ class Checker:
         return UNKNOWN
 
     def _body(self, decl: decls.Def, home: Spec) -> Type:
-        context = self.parameters(decl, home)
+        context = self.inside(decl, home)
         if decl.measure is not None:
             self._measure(decl.measure, context)
         context = self.lets(decl.lets, context)
@@ -273,7 +273,7 @@ class Checker:
             message = f"a measure is a number or a collection, whose size counts, and this is {show(found)}"
             self.unfit(node.span, found, message, "it decreases with each recursive call: `len(s)`, `n`")
 
-    def parameters(self, decl: Called, home: Spec) -> Context:
+    def inside(self, decl: Called, home: Spec) -> Context:
         """The context inside a declaration with parameters."""
         context = Context(home)
         for param in decl.params:
@@ -285,13 +285,13 @@ class Checker:
                 context = context.bind(param.name, self.resolver.resolve(param.type, home))
         return context
 
-    def by_position(self, name: str, args: tuple[tree.Argument, ...], hint: str | None = None) -> None:
+    def refuse_labels(self, name: str, args: tuple[tree.Argument, ...], hint: str | None = None) -> None:
         """Report arguments with a label."""
         for arg in args:
             if arg.label is not None:
                 self.report.add("S302", arg.span, f"`{name}` takes its arguments by position", hint)
 
-    def takes(self, decl: Called, given: int, span: Span, hint: str | None = None) -> bool:
+    def check_count(self, decl: Called, given: int, span: Span, hint: str | None = None) -> bool:
         """Whether a call gives a declaration as many arguments as parameters; else it is reported."""
         if given != len(decl.params):
             message = f"`{decl.name}` takes {counted(len(decl.params))}, not {given}"

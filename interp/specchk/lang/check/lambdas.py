@@ -140,9 +140,9 @@ def check_enabled(
         return BOOL
     checker.facts.refs[id(node)] = Ref("action", action.name, context.spec)
     if isinstance(node, tree.CallExpr):
-        checker.by_position(action.name, node.args)
+        checker.refuse_labels(action.name, node.args)
         hint = f"`_` is any value; `enabled({action.name})` leaves all of them open"
-        checker.takes(action, len(values), node.span, hint)
+        checker.check_count(action, len(values), node.span, hint)
     return BOOL
 
 

@@ -112,7 +112,7 @@ def _call(checker: Checker, call: tree.CallExpr, context: Context) -> None:
     if action is None:
         checker.unknown(call.callee, context.spec.actions, "action", context.spec)
         return
-    if not checker.takes(action, len(call.args), call.span):
+    if not checker.check_count(action, len(call.args), call.span):
         return
     for arg, param in zip(call.args, action.params, strict=True):
         kind = checker.resolver.resolve(param.type, context.spec)

@@ -1,8 +1,8 @@
 """A kernel loaded into this process: C functions, wherever their code comes from.
 
-Code that is simple enough is copied into memory (`placed`).  A process that runs tasks needs no compiler: the
-code of an `ObjectCode` can be used at once (`in_memory`) on the processor for which it was compiled.  States in
-which nothing is enabled are listed by one loop over a loaded kernel (`resting`), in a search and in a task.
+Code that is simple enough is copied into memory (`placed`).  A process that runs tasks needs no compiler:
+the code of an `ObjectCode` can be used at once (`in_memory`) on the processor for which it was compiled.  One
+loop over a loaded kernel lists the states in which nothing is enabled (`resting`), in a search and in a task.
 
 Not here: compiling, and linking code that is not that simple (`compiler`), for which LLVM is needed.
 """

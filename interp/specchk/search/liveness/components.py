@@ -31,7 +31,8 @@ def fair_components(
 
     `enabled` has the conditions enabled in each state of the graph.
     """
-    graph, waiting = region.graph, list[Sequence[int]]([region.order])
+    graph = region.graph
+    waiting: list[Sequence[int]] = [region.order]
     while waiting:
         for component in components(graph.start, graph.target, waiting.pop(), pause):
             if len(component) == 1:  # no step of a state to itself changes it

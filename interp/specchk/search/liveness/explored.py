@@ -68,7 +68,7 @@ class FirstStates(Explored):
     """
 
     def __init__(self, fair: FairSteps, most: int) -> None:
-        self.most = most
+        self.most = most  # first: the base class numbers the initial states
         super().__init__(fair)
 
     def run(self, look: Look) -> None:

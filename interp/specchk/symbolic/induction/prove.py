@@ -72,8 +72,8 @@ def prove(program: Program, options: ProofOptions) -> Proof:
     work, stopped = _all_work(program, options, instances, meter)
     proved = () if stopped else _proved(program, options, instances, work, meter)
     if proved:
-        others = {(goal.kind, goal.name) for goal in goals if goal.name not in proved}
-        confirm(without_ends(_without(program, others)))
+        unproved = {(goal.kind, goal.name) for goal in goals if goal.name not in proved}
+        confirm(without_ends(_without(program, unproved)))
     return _concluded(program, options, work, (len(instances), alike), meter, stopped, proved)
 
 
@@ -110,7 +110,7 @@ def _proved(
         # the rest is the largest set that proves itself, except for those that the solver gave up on.
         program = kept
         again, stopped = _all_work(program, options, instances, meter)
-        work.add(replace(again, answers=[]))
+        work.add(replace(again, answers=[]))  # its costs: the answers are those of the first round
         if stopped:
             return ()
         open_ = again.open

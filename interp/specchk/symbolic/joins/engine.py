@@ -64,6 +64,7 @@ class JoiningEngine(ZoneEngine):
     """The exact engine, with a search for hulls; `hulls` is None if there is none."""
 
     options: JoinOptions
+    # Of one search; it begins with these.
     hulls: HullSearch | None = None
     hull_steps = 0  # of searches with another precision
     most = FIRST_MOST  # zones of a control part, once there is a proof

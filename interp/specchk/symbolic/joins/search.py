@@ -196,11 +196,12 @@ class HullSearch(Struct):
         """The atoms of failures that do not split hulls yet; if none, preimages of known ones by one step."""
         by_shape: FailingAtoms = {}
         for own in self.workers.each(HullMember.failing_atoms):
-            by_shape |= own
+            by_shape |= own  # a shape has one owner: nothing is overwritten
         new = self._unknown(atom for atoms in by_shape.values() for atom, is_open in atoms.items() if is_open)
         if new:
             return new
-        failing = {shape: sorted(set(self.atoms).intersection(atoms)) for shape, atoms in by_shape.items()}
+        known = set(self.atoms)
+        failing = {shape: sorted(known.intersection(atoms)) for shape, atoms in by_shape.items()}
         before: list[list[Atom]] = self.workers.each(HullMember.atoms_before, failing)
         return self._unknown(atom for atoms in before for atom in atoms)
 

@@ -168,7 +168,7 @@ class Controls:
         return [(one, Tree(start, partial(self._answer, one.test, env))) for one in questions]
 
     def prune(self, control: Control) -> None:
-        """Keep only the trees of a control part that some zone needs, after its first zone."""
+        """Keep only the trees of a control part that some zone needs, once its first zone has walked each."""
         still = [tree.only for tree in control.instances if _is_idle(tree)]
         still += [tree.only for question, tree in control.questions if _is_settled(question, tree)]
         control.instances = [tree for tree in control.instances if not _is_idle(tree)]

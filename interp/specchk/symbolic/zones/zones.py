@@ -294,7 +294,7 @@ def _splitter(kind: Type) -> Split:
         case types.Union():
             records = [_splitter(record) for _, record in kind.variants]
             return lambda value, found: (value[0], records[value[0]](value[1], found))
-        # Without numbers, allowed or not, no part of it can be open.
+        # Behind unions, which are split in any case; without numbers, allowed or not, no part can be open.
         case _ if not any(isinstance(part, types.Int | types.Union) for part in components(kind)):
             return _known
         case types.Option() | types.Set() | types.Seq() | types.Bag() | types.Map():

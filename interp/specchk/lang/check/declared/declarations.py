@@ -145,7 +145,7 @@ def _action(checker: Checker, decl: decls.Action, spec: Spec, statements: Statem
         if not enumerable(kind):
             message = f"the values of {show(kind)} cannot be listed"
             checker.report.add("S307", param.span, message, "an action's parameters range over finite types")
-    statements.block(decl.body, checker.parameters(decl, spec), [])
+    statements.block(decl.body, checker.inside(decl, spec), [])
 
 
 def _view(checker: Checker, view: decls.View, spec: Spec) -> None:

@@ -41,7 +41,7 @@ class StatementChecker:
                 if call is None:
                     way.pop()
                     helper = spec.helpers[name]
-                    self._written[name] = self.block(helper.body, self.checker.parameters(helper, spec), [])
+                    self._written[name] = self.block(helper.body, self.checker.inside(helper, spec), [])
                 elif any(name == call.callee.text for name, _ in way):
                     self._recursive(call, [name for name, _ in way])
                 else:
@@ -164,8 +164,8 @@ class StatementChecker:
         if helper is None:
             self._no_helper(call, context)
             return assigned
-        self.checker.by_position(name, call.args)
-        if not self.checker.takes(helper, len(values), call.span):
+        self.checker.refuse_labels(name, call.args)
+        if not self.checker.check_count(helper, len(values), call.span):
             return assigned
         marked = [self._marked(value) for value in values]
         given = dict(zip([param.name for param in helper.params], marked, strict=True))

@@ -6,7 +6,7 @@ condition, and the results are merged; quantifiers over listed sets are unfolded
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import assert_never
 
 from specchk.ir import nodes
@@ -94,8 +94,11 @@ def _const(expr: nodes.Const) -> Tree:
     raise Unencodable(expr.span, "all values of a type with offsets, which are unbounded here")
 
 
-def _joined(parts: Iterable[Truth], scope: StepScope, *, every: bool) -> Truth:
-    """`and` (`every`) or `or` of parts that are encoded one by one: one counts if none before has decided."""
+def _joined(parts: Iterator[Truth], scope: StepScope, *, every: bool) -> Truth:
+    """`and` (`every`) or `or` of parts: one counts if none before has decided.
+
+    Each is encoded when it is taken, under what the ones before leave open; so a list will not do.
+    """
     truths: list[Truth] = []
     size = len(scope.path)
     for truth in parts:

@@ -195,8 +195,8 @@ def outside(tree: Tree, kind: Type) -> list[tuple[Truth, str]]:
     """The conditions under which a tree is outside its type, with reasons; horizons have no upper end."""
     match kind:
         case types.Int():
-            beyond = False if kind.horizon else less(kind.high, tree)
-            return [(disj((less(tree, kind.low), beyond)), f"a value outside {show(kind)}")]
+            wrong = [less(tree, kind.low), *([] if kind.horizon else [less(kind.high, tree)])]
+            return [(disj(wrong), f"a value outside {show(kind)}")]
         case types.Option():
             return _under(tree.present, outside(tree.item, kind.item)) if tree.present is not False else []
         case types.Record():
