@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Thread
+from types import ModuleType
 
 import msgspec
 import pytest
@@ -28,7 +29,7 @@ from specchk.conform.mutation.members import Bench, Kill, members_of
 from specchk.conform.mutation.mutants import Mutant, MutantError, chosen, diff, load
 from specchk.conform.mutation.operators import argued, generated, sampled
 from specchk.conform.mutation.outcomes import MutantOutcome
-from specchk.conform.mutation.patches import Patch, StalePatch, forget, install, patched
+from specchk.conform.mutation.patches import Patch, StalePatch, forget, install, patched, run_file
 from specchk.conform.mutation.reach import reaches, recording, touched
 from specchk.conform.mutation.scores import REQUIRED, Requirement, Score, headline
 from specchk.conform.work.forks import run_all
@@ -91,6 +92,12 @@ def test_a_patch_is_in_force_from_the_import_on_and_leaves_the_file_alone(till):
 
     assert again.most() == 4
     assert "return 4" in (till / "till" / "drawer.py").read_text()
+
+
+def test_a_file_that_cannot_be_read_says_why(tmp_path):
+    """As its own error, and not as that of an import."""
+    with pytest.raises(FileNotFoundError):
+        run_file(tmp_path / "gone.py", ModuleType("gone"))
 
 
 def test_only_lines_that_are_run_are_recorded(till):

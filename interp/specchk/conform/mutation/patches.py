@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import decode_source
 from pathlib import Path
 from types import CodeType, ModuleType
 
@@ -75,11 +76,11 @@ class _Loader(SourceFileLoader):
         self._patches = patches
         self._meter = meter
 
-    # Not `get_data` or a cached `.pyc`: byte code on disk is of the source without patches, or would be of
+    # Not a cached `.pyc`: byte code on disk is of the source without patches, or would be of
     # one with.
     def get_code(self, fullname: str) -> CodeType:
         """The code of the patched source."""
-        text = patched(self.get_source(fullname) or "", self._patches)
+        text = patched(decode_source(self.get_data(self.path)), self._patches)
         if self._meter is not None:
             return counted(text, self.path)
         code: CodeType = compile(text, self.path, "exec", dont_inherit=True)
