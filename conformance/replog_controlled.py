@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import UnionType
 from typing import Any, Generic, TypeVar
 
 from replog.core.broker.replica import Replica
@@ -327,7 +328,7 @@ def body_of(reply: FetchReply, offset: int) -> tuple[str, dict[str, Any]]:
     return "Records", {"of": min(written, default=None), "end": end, "hw": reply.high_watermark}
 
 
-def sent(effects: Iterable[Effect], kind: Any) -> list[Any]:
+def sent(effects: Iterable[Effect], kind: type[M] | UnionType) -> list[M]:
     """Return the messages of a kind, or of a union of kinds, among the effects."""
     return [e.message for e in effects if isinstance(e, Send) and isinstance(e.message, kind)]
 

@@ -141,8 +141,9 @@ Replicas = tuple[int, ...]
 
 
 def new_partition(
-    kind: type[K], disk: Callable[[], Storage], rules: Rules, min_isr: int, brokers: int, replicas: Replicas
-) -> K:
+    kind: type[K], disk: Callable[[], Storage], rules: Rules, *, min_isr: int, brokers: int,
+    replicas: Replicas,
+) -> K:  # fmt: skip
     """Return a cluster with an empty partition, led by the first replica, known to all brokers."""
     controller = Controller(ControllerState(ControllerConfig(min_isr), rules))
     controller.state.partitions[PARTITION] = PartitionImage(replicas, replicas[0], 0, 0, replicas)

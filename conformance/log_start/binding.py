@@ -84,7 +84,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
             protocol = replace(protocol, join_needs_start=rules["join_needs_start"])
         brokers, first = len(self.names), self.id(rules["first_leader"])
         replicas = tuple(sorted(range(brokers), key=lambda broker: broker != first))
-        return new_partition(Trimming, StoreStorage, protocol, 1, brokers, replicas)
+        return new_partition(Trimming, StoreStorage, protocol, min_isr=1, brokers=brokers, replicas=replicas)
 
     @action("delete_records")
     def delete_records(self, cluster: Trimming, leader: str, to: int) -> Answer:

@@ -104,7 +104,10 @@ class ReassignmentBinding(PartitionBinding[Moving]):
                 removed_leave_elr=rules["removed_leave_elr"], override_replaces=rules["override_replaces"],
             )  # fmt: skip
         replicas = (first, *others)
-        cluster = new_partition(Moving, MemoryStorage, protocol, rules["min_isr"], len(self.names), replicas)
+        cluster = new_partition(
+            Moving, MemoryStorage, protocol,
+            min_isr=rules["min_isr"], brokers=len(self.names), replicas=replicas,
+        )  # fmt: skip
         cluster.target = frozenset(replicas)
         return cluster
 
