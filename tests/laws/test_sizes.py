@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections import Counter
 
 from laws.sources import ROOT, modules
 
-MAX_FILE_LINES = 400
+MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60
 LIST = ROOT / "tests" / "laws" / "exceptions.toml"
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
@@ -81,7 +80,7 @@ def _lower(table: str, found: Sizes) -> None:
     LIST.write_text(head + "\n\n" + "\n".join(parts), encoding="utf-8")
 
 
-def test_files_are_at_most_400_lines(request):
+def test_files_are_at_most_600_lines(request):
     """No file of the project is longer than the cap, except for the listed ones."""
     check(long_files(), "file_lines", request.config.getoption("--rewrite"))
 
@@ -99,9 +98,3 @@ def test_modules_hold_no_state(request):
 def test_no_function_assigns_a_global():
     """`global` would be state shared by all runs of a process."""
     assert not [m.shown for m in modules() for node in ast.walk(m.tree) if isinstance(node, ast.Global)]
-
-
-def test_no_folder_is_a_hall():
-    """More than 16 modules in a folder are too many to survey; a folder follows a concept."""
-    sizes = Counter(module.folder for module in modules())
-    assert {folder: size for folder, size in sizes.items() if size > 16} == {}
