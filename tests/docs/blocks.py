@@ -29,7 +29,7 @@ AT_THE_TOP = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "STYLE.md")
 # docs/diagnostics.md is generated and held by tests/lang
 DOCUMENTS = tuple(
     path
-    for path in (*(ROOT / name for name in AT_THE_TOP), *sorted((ROOT / "docs").glob("*.md")))
+    for path in (*(ROOT / name for name in AT_THE_TOP), *sorted((ROOT / "docs").glob("**/*.md")))
     if path.name != "diagnostics.md"
 )
 ELISION = "..."

@@ -40,8 +40,10 @@ MODULES = re.compile(
 
 
 def test_the_modules_that_a_walk_names_are_there():
-    """ARCHITECTURE.md names files that exist; a renamed file must be renamed there."""
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    """ARCHITECTURE.md, flows and decisions name files that exist; a renamed file must be renamed there."""
+    docs = ROOT / "docs"
+    paths = (ROOT / "ARCHITECTURE.md", docs / "flows.md", *(docs / "decisions").glob("*.md"))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
     tops = (ROOT / "interp" / "specchk", ROOT / "impl" / "replog")
     named = set(MODULES.findall(text))
     assert len(named) > 30
