@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-IN_CORE = ("ir", "meaning", "compile", "search", "explore", "forecast")  # tested in tests/ir and tests/core
+IN_CORE = ("ir", "meaning", "compile", "search", "explore")  # tested in tests/ir and tests/core
 ROOMS = (*IN_CORE, "lang", "report", "native", "conform", "symbolic")
 TESTS = dict.fromkeys(IN_CORE, ("ir", "core"))
 PER_TEST_RUN_S = 3600

@@ -31,7 +31,7 @@ from typing import Any, BinaryIO
 from specchk.sealed import Damaged, sealed, unsealed
 
 SPECCHK = Path(__file__).parent
-SPEC_ROOMS = ("lang", "ir", "meaning", "compile", "search", "explore", "forecast")  # from text to states
+SPEC_ROOMS = ("lang", "ir", "meaning", "compile", "search", "explore")  # from text to states
 
 
 def cache_directory() -> Path | None:

@@ -92,7 +92,7 @@ def test_a_room_missing_in_a_name_is_named(
     """A result kept under a name without it would outlive a change of the room."""
     listed = test_kept.KEEPERS if keeper.__name__ in test_kept.KEEPERS else test_kept.RESUMED
     others = tuple(one for one in listed[keeper.__name__] if one != room)
-    monkeypatch.setitem(listed, keeper.__name__, others or ("forecast",))
+    monkeypatch.setitem(listed, keeper.__name__, others or ("identity",))
     with pytest.raises(AssertionError):
         test_kept.test_a_name_has_every_module_that_decides(keeper.__name__)
 

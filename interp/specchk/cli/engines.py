@@ -188,13 +188,23 @@ def shown_progress(*, quiet: bool) -> Iterator[OnProgress | None]:
 
 
 def progress_line(progress: Progress) -> str:
-    """The states, rate, depth, frontier, memory and time of a search, and the engine's note."""
+    """The states, rate, depth, frontier, memory and time of a search, and what may lie ahead of it."""
     rate = progress.states / progress.seconds if progress.seconds > 0 else 0
     more = f"; {progress.note}" if progress.note else ""
+    if (ahead := progress.expected) is not None:
+        more += f"; {'about' if ahead.is_near else 'perhaps'} {_short(ahead.states)} states in all"
     return (
         f"{progress.states} states ({rate:.0f}/s), depth {progress.depth}, frontier {progress.frontier}, "
         f"{progress.memory_bytes / (1 << 20):.0f} MB, {progress.seconds:.0f} s{more}"
     )
+
+
+def _short(number: int) -> str:
+    """A number in few digits: `950`, `12.3 k`, `4.5 M`, `7e+09`."""
+    for unit, size in ((" M", 1_000_000), (" k", 1000)):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return str(number)
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from specchk.ir.types import Bag, Bool, Enum, Int, Map, Option, Record, Seq, Set
 from specchk.meaning.explain import Blame
 from specchk.meaning.values import State, int_of, pairs_of, show, universe
 from specchk.report.diff import changes
-from specchk.report.forecast import compared_json
 from specchk.report.text import selected
 from specchk.search.verdict import (
     AbstractStep,
@@ -235,7 +234,6 @@ def run_json(outcome: Outcome, exit_code: int) -> dict[str, Any]:
         "walks": _walks(program, numbers.walks) if numbers.walks is not None else None,
         "coverage": _coverage(outcome),
         "warnings": list(outcome.warnings),
-        **({"forecast": compared_json(outcome, outcome.forecast)} if outcome.forecast is not None else {}),
         "exit_code": exit_code,
     }
 

@@ -17,7 +17,6 @@ from specchk.meaning.explain import Blame
 from specchk.meaning.values import show
 from specchk.report.behaviour import ending, fair_line, length
 from specchk.report.diff import changes, equations, irrelevant, parts
-from specchk.report.forecast import compared
 from specchk.search.verdict import (
     AbstractStep,
     Holds,
@@ -218,8 +217,6 @@ def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
         lines += ["", *(f"warning: {warning}" for warning in _folded(outcome.warnings))]
     if command:
         lines += ["", f"next: {command}"]
-    if outcome.forecast is not None:
-        lines += ["", compared(outcome, outcome.forecast)]
     return "\n".join(lines)
 
 

@@ -8,6 +8,8 @@ from resource import RUSAGE_SELF, getpagesize, getrusage
 
 from msgspec import Struct
 
+from specchk.search.extrapolate import ExpectedSize
+
 MEMORY_EVERY_S = 0.05
 
 
@@ -20,7 +22,10 @@ class Budget(Struct, frozen=True):
 
 
 class Progress(Struct, frozen=True):
-    """The progress of a search; `frontier` counts unexpanded states, `note` is an addition of the engine."""
+    """The progress of a search; `frontier` counts unexpanded states, `note` is an addition of the engine.
+
+    `expected`: how many states the whole search may have, where its levels tell.
+    """
 
     states: int
     generated: int
@@ -29,6 +34,7 @@ class Progress(Struct, frozen=True):
     seconds: float
     memory_bytes: int
     note: str = ""
+    expected: ExpectedSize | None = None
 
 
 class Meter:

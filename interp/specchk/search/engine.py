@@ -28,6 +28,7 @@ from specchk.meaning.properties import Functions
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
+from specchk.search.extrapolate import expected
 from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings, outside_of
 from specchk.search.liveness.explored import Explored
 from specchk.search.liveness.regions import ListedSteps, Look, StepSource
@@ -172,6 +173,7 @@ class Search:
             self._last_report = self.meter.seconds
             self.on_progress(Progress(
                 states, generated, len(self.levels), frontier, self._last_report, resident_bytes(), note,
+                expected(self.levels),
             ))  # fmt: skip
 
     def run(self, engine: Engine[F]) -> None:

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, field
 
-from specchk.forecast.intervals import Forecast
 from specchk.identity import Identified
 from specchk.ir.program import Program
 from specchk.meaning.explain import Blame
@@ -240,7 +239,6 @@ class Outcome(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     witnesses: tuple[tuple[str, Trace], ...] = field(default=())
     seed: int | None = None
-    forecast: Forecast | None = None  # made before the run, if that was requested
     certificate: str | None = None  # the file that was written of a verdict `holds`
     stopped: Inconclusive | None = None  # why a search ended early, also where the verdict is a violation
     by_order: frozenset[int] = frozenset()  # points whose counts depend on which states symmetry kept

@@ -28,11 +28,11 @@ from msgspec import Struct, convert, to_builtins
 
 from specchk import kept
 from specchk.export.storage import Unwritable
-from specchk.forecast.intervals import free_bytes
 from specchk.native.exchange import address_of_bytes
 from specchk.native.machine.memory import naming, write_fully
 from specchk.native.visited import InMemory, VisitedSet
 from specchk.spark.parcel import Host, worker_host
+from specchk.spark.states.memory import free_bytes
 from specchk.spark.states.slices import BrokenSlice, SliceTally, SpoiledSlice, ended, read_end
 from specchk.spark.tasks import making_of, opened, successors, tally_from
 

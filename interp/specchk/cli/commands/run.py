@@ -8,14 +8,12 @@ from shlex import quote
 from typing import Any
 
 import click
-from msgspec.structs import replace
 
 from specchk.cli.common import Limits, ModelChoice, rejections
 from specchk.cli.engines import EngineChoice, Keeping, explore
 from specchk.cli.groups import GroupedCommand, option, takes
 from specchk.cli.options.certificate import Certifying
 from specchk.cli.options.export import ExportChoice
-from specchk.cli.options.forecast import Asking
 from specchk.cli.options.forms import Clearer, Outputs, finish
 from specchk.cli.options.prove import Proving, run_symbolic
 from specchk.cli.options.spark import ClusterSearch
@@ -43,12 +41,12 @@ class SearchChoice:
 @click.command("run", cls=GroupedCommand)
 @takes(
     choice=ModelChoice, engine=EngineChoice, way=SearchChoice, outputs=Outputs, limits=Limits,
-    clearer=Clearer, proving=Proving, certifying=Certifying, asking=Asking, keeping=Keeping,
+    clearer=Clearer, proving=Proving, certifying=Certifying, keeping=Keeping,
     cluster=ClusterSearch, exporting=ExportChoice,
 )  # fmt: skip
 def command(
     choice: ModelChoice, engine: EngineChoice, way: SearchChoice, outputs: Outputs, limits: Limits,
-    clearer: Clearer, proving: Proving, certifying: Certifying, asking: Asking, keeping: Keeping,
+    clearer: Clearer, proving: Proving, certifying: Certifying, keeping: Keeping,
     cluster: ClusterSearch, exporting: ExportChoice,
 ) -> None:  # fmt: skip
     """Check the properties of one model of the spec FILE; - is standard input.
@@ -61,7 +59,6 @@ def command(
     proving.check(outputs)
     certifying.check(engine.engine, proves=proving.prove, k=proving.k)
     cluster.check(engine.engine, resume=keeping.resume)
-    asking.check(engine.engine)
     exporting.check(engine.engine, proves=proving.is_requested)
     parts: list[Any] = []
     chosen = cluster.applied(keeping.applied(engine.chosen()), resume=keeping.resume)
@@ -78,9 +75,8 @@ def command(
     # A certificate lists states unchanged, and its checker does not support renamings.
     symmetry = not way.no_symmetry and certifying.certificate is None
     options = Options(limits.budget, symmetry, way.keep_going, way.strict, lowered=instance.lowered)
-    expected = asking.ahead(choice, instance, options, as_json=outputs.as_json)
     outcome = explore(instance.program, options, engine=chosen, quiet=outputs.as_json)
-    outcome = clearer.applied(instance, replace(outcome, forecast=expected))
+    outcome = clearer.applied(instance, outcome)
     again = _next(choice, engine.engine, outcome, outputs)
     with exported.reported(), certifying.of_search(choice, instance, outcome, parts) as certified:
         finish(instance, certified, outputs, again, shown)

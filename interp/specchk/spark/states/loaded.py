@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from specchk.forecast.intervals import free_bytes
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.native.explain import Explainer
 from specchk.native.machine.layout import layout_of
@@ -24,6 +23,7 @@ from specchk.processes import cores
 from specchk.search.budget import resident_bytes
 from specchk.search.engine import Totals
 from specchk.search.liveness.regions import Look
+from specchk.spark.states.memory import free_bytes
 from specchk.spark.states.slices import Slices
 
 REGION_BYTES = 12  # of a state, beside itself and the table: its place, its component, where it waits
