@@ -212,8 +212,6 @@ def test_options_that_do_not_go_together_are_refused(copy: Copy):
     """A lock applies to the whole gate."""
     for options in (
         ("--lock", "--tier", "smoke"),
-        ("--lock", "--since", "HEAD"),
-        ("--audit",),
         ("--update-lock", "--model", "two"),
     ):
         assert copy.conform(*options).code == 2, options

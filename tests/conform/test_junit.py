@@ -57,7 +57,7 @@ def test_every_case_of_a_whole_suite_passed():
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_case_that_did_not_run_is_skipped(number: int):
-    """As with `--case` and with `--since`: one of several cases is run."""
+    """As with `--case`: one of several cases is run."""
     suite = part().suite(WHOLE)
     case = suite.cases[number]
     one = run_suite(Replayer(part().binding), suite, cases=[case])

@@ -12,7 +12,7 @@ from laws.sources import PACKAGES, last_name, modules
 from specchk import kept
 from specchk.conform.behaviour import transcripts
 from specchk.conform.covers import cache
-from specchk.conform.gate import controls, since, since_run
+from specchk.conform.gate import controls
 from specchk.conform.mutation import mutate
 from specchk.conform.replay import forbidden
 from specchk.conform.work import programs
@@ -36,11 +36,10 @@ KEEPERS = {
     forbidden.__name__: forbidden.ROOMS,
     controls.__name__: (),  # the case to try first, under a name made of its suite's (`cache.ROOMS`)
     transcripts.__name__: transcripts.ROOMS,
-    since.__name__: since.ROOMS,
     "specchk.conform.mutation.outcomes": (),  # named by `mutate`, of all of specchk
 }
 # What computes it, where that is not the module itself.
-COMPUTE = {since.__name__: since_run.__name__, "specchk.conform.mutation.outcomes": mutate.__name__}
+COMPUTE = {"specchk.conform.mutation.outcomes": mutate.__name__}
 # Modules that write files of their own: why each may do so without `kept`.
 WRITERS = {
     "specchk.kept": "keeps",

@@ -29,7 +29,7 @@ from specchk.conform.contract.load import load_binding as load
 from specchk.conform.covers.cases import MADE_OF_CASES
 from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.tiers import Part, parts_of
-from specchk.conform.replay.divergence import SCHEMA, as_itf, drawn
+from specchk.conform.replay.divergence import as_itf, drawn
 from specchk.conform.replay.frozen import CannotFreeze, frozen
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
@@ -110,7 +110,6 @@ def command(
     cluster.not_with(wanted.list_cases, "--list", "it runs nothing")
     cluster.not_with(wanted.case, "--case", "a single case is not distributed")
     cluster.not_with(options.update_choices, "--update-choices", "it explores on this machine")
-    cluster.not_with(options.since, "--since", "the record of earlier runs is on this machine")
     try:
         with rejections(as_json=files.as_json):
             checked = check(str(Path(binding).parent / cls.spec))
@@ -129,8 +128,6 @@ def command(
             crews = crew_on(cluster, kit, cls, as_json=files.as_json)
             with ended_processes(as_json=files.as_json), crews as crew:
                 gate, parts, results = options.run(bound, parts, wanted.budget, tier, crew)
-        if not results:
-            _nothing(gate, as_json=files.as_json)
         results = _shrunk(parts, results)
     except BindingError as error:
         _reject(error, as_json=files.as_json)
@@ -206,18 +203,6 @@ def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
     else:
         echo("\n".join(f"error: {mistake}" for mistake in error.mistakes), err=True)
     sys.exit(Exit.REJECTED)
-
-
-def _nothing(gate: Gate, *, as_json: bool) -> NoReturn:
-    """Report that nothing covered by the suites has changed, and the result of the controls."""
-    code = gate.exit_of(Exit.OK)
-    if as_json:
-        print_json({"schema": SCHEMA, "tier": "gate", "verdict": "conforms", "suites": [],
-                    **gate.json(), "exit_code": int(code)})  # fmt: skip
-    else:
-        echo("\n".join(filter(None, [gate.head(), gate.text()])))
-    gate.write_junit([], [])
-    sys.exit(code)
 
 
 def _finish(

@@ -23,8 +23,6 @@ from specchk.conform.gate.conditions import BadConditions, determined
 from specchk.conform.gate.gate import BoundSpec, Held, compare, hold, update
 from specchk.conform.gate.lock import NAME, BadLock, Lowered, digest_of, of_spec
 from specchk.conform.gate.shares import run_parts_by
-from specchk.conform.gate.since import NoRevision
-from specchk.conform.gate.since_run import Since, audit, run_since
 from specchk.conform.gate.tiers import BUDGETS, Part, SuiteBudget, run_part, run_parts
 from specchk.conform.mutation.mutants import MutantError
 from specchk.conform.mutation.mutants import load as load_mutants
@@ -55,10 +53,6 @@ class GateOptions:
         "--update-conditions",
         help=f"Determine the conditions that decide in no model of the gate, and write {conditions.NAME}.",
     )  # fmt: skip
-    since: str | None = option(
-        "--since", metavar="REV", help="Run only the cases affected by changes since a git revision."
-    )
-    audit: bool = option("--audit", help="With --since: check that no case was wrongly omitted.")
     mutants: tuple[str, ...] = option(
         "--mutants", metavar="FILE",
         help="Output of `specchk mutate --json`, for the lock and the HTML page; repeatable.",
@@ -71,15 +65,11 @@ class GateOptions:
     def check(self, tier: str | None) -> None:
         """Reject incompatible options."""
         is_written = self.update_lock or self.update_choices or self.update_conditions
-        if (self.lock or is_written) and (tier != "gate" or self.since):
+        if (self.lock or is_written) and tier != "gate":
             raise click.UsageError(
                 "a lock, the choices and the conditions cover the whole gate; omit options that select a "
                 "part of it"
             )
-        if self.since is not None and tier is None:
-            raise click.UsageError("--since selects cases of a tier, not of a single suite")
-        if self.audit and self.since is None:
-            raise click.UsageError("--audit requires --since")
         # Here, too: a file that cannot be read is reported before a run of minutes, not behind it.
         self.scores()
 
@@ -103,20 +93,15 @@ class GateOptions:
     ) -> Run:
         """Run the suites and the controls, and compare the run with the lock."""
         gate = Gate(self, _near(bound.path.parent / NAME), budget)
-        if self.since is None:
-            # Without the present choices: listed classes would not be missed, and so not explored.
-            if self.update_choices:
-                parts = [replace(part, listed=None) for part in parts]
-            results = run_parts(parts, budget) if crew is None else run_parts_by(crew, parts, budget)
-            parts = list(parts)
-        else:
-            gate = self._since_run(gate, bound, parts)
-            assert gate.ran is not None
-            parts, results = list(gate.ran.parts), list(gate.ran.results)
+        # Without the present choices: listed classes would not be missed, and so not explored.
+        if self.update_choices:
+            parts = [replace(part, listed=None) for part in parts]
+        results = run_parts(parts, budget) if crew is None else run_parts_by(crew, parts, budget)
+        parts = list(parts)
         green = not any(result.divergence or result.vacuous for result in results)
         if green and self.update_choices:
             parts, results = _choose(bound, parts, results, budget)
-        if green and tier == "gate" and self.since is None:
+        if green and tier == "gate":
             if (known := choices_beside(bound.path)) is not None:
                 path, written = _near(bound.path.parent / choices.NAME), self.update_choices
                 standing = gate_report.standing(path, known, bound, parts, results, written=written)
@@ -132,15 +117,6 @@ class GateOptions:
             gate = replace(gate, held=self._locked(held, gate.path))
         return gate, parts, results
 
-    def _since_run(self, gate: Gate, bound: BoundSpec, parts: Sequence[Part]) -> Gate:
-        """Run the cases affected by the changes since a revision, and audit the selection on request."""
-        assert self.since is not None
-        with refusals(NoRevision):
-            ran = run_since(bound, parts, gate.budget, self.since)
-        green = not any(result.divergence for result in ran.results)
-        wrongly = audit(bound, parts, gate.budget, ran.plan) if self.audit and green else ()
-        return replace(gate, ran=ran, wrongly=wrongly)
-
     def _locked(self, held: Held, path: Path) -> Held:
         """The result, compared with the lock or written to it; a gate whose controls fail never writes it."""
         with refusals(BadLock, OSError):
@@ -155,19 +131,14 @@ class GateOptions:
 
 
 class Gate(Struct, frozen=True):
-    """The results of a gate; None for parts that were not run.
-
-    `wrongly`: the cases that an audit ran and `--since` had left out, wrongly.
-    """
+    """The results of a gate; None for parts that were not run."""
 
     options: GateOptions
     path: Path = Path(NAME)
     budget: SuiteBudget = BUDGETS["gate"]
     held: Held | None = None
-    ran: Since | None = None
     standing: Standing | None = None
     status: ConditionStatus | None = None
-    wrongly: tuple[str, ...] = ()
 
     def exit_of(self, otherwise: Exit) -> Exit:
         """The exit code of the gate, given that of the suites."""
@@ -175,7 +146,7 @@ class Gate(Struct, frozen=True):
         # last.
         if otherwise not in (Exit.OK, Exit.BUDGET):
             return otherwise
-        if self.wrongly or (self.held is not None and self.held.vacuous):
+        if self.held is not None and self.held.vacuous:
             return Exit.INCONCLUSIVE
         if self.standing is not None and self.standing.wrong:
             return Exit.BELOW_LOCK
@@ -190,7 +161,7 @@ class Gate(Struct, frozen=True):
         if self.standing is not None and self.standing.wrong:
             count = len(self.standing.wrong)
             return f"wrong: {count} classes that {self.standing.path} lists as never taken were taken"
-        return "cases were wrongly omitted, see the end" if self.wrongly else ""
+        return ""
 
     @property
     def _files(self) -> list[Standing | ConditionStatus]:
@@ -200,10 +171,6 @@ class Gate(Struct, frozen=True):
     def text(self) -> str:
         """The text below the suites' report; empty if there is none."""
         lines: list[str] = []
-        if self.ran is not None:
-            lines += gate_report.render_since(
-                str(self.options.since), self.ran, self.options.audit, self.wrongly
-            )
         for report in self._files:
             lines += report.lines()
         if self.held is not None:
@@ -213,8 +180,6 @@ class Gate(Struct, frozen=True):
     def json(self) -> dict[str, object]:
         """The members to add to the suites' report."""
         members: dict[str, object] = {}
-        if self.ran is not None:
-            members |= gate_report.since_json(str(self.options.since), self.ran, self.wrongly)
         for report in self._files:
             members |= report.json()
         return members if self.held is None else members | gate_report.held_json(self.held)

@@ -84,15 +84,11 @@ class Done(Struct):
 class Runner(Generic[S]):
     """Runs cases of one suite with one replayer, preferably in the suite's order.
 
-    `is_probing`: whether every disabled instance is tried in every state on the way.  `known` are those that
-    were found in earlier runs.
+    `known`: the disabled instances that were found in earlier runs.
     """
 
-    def __init__(
-        self, replayer: Replayer[S], suite: Suite, *, is_probing: bool = True, known: Allowed | None = None
-    ) -> None:
+    def __init__(self, replayer: Replayer[S], suite: Suite, *, known: Allowed | None = None) -> None:
         self.replayer = replayer
-        self.is_probing = is_probing
         self.forbidden = Forbidden(replayer.spec, known or {})
         self.done = self._new_page()
         self._initial = tuple(initial_states(replayer.program))
@@ -166,7 +162,7 @@ class Runner(Generic[S]):
         """Check a new place: that it can be reopened and restored, and the steps that it forbids."""
         try:
             self.replayer.check_reopened(place)
-            if self.is_probing and self.replayer.spec.inside(place.state):
+            if self.replayer.spec.inside(place.state):
                 disabled = self.forbidden.at(case, number, place.state)
                 self._probe(place, disabled, self._wanted.get((case.start, case.steps[:number]), {}))
         except Diverged:

@@ -13,40 +13,10 @@ from specchk.conform.gate.choices import Choices, Listed
 from specchk.conform.gate.conditions import GateConditions
 from specchk.conform.gate.gate import BoundSpec, Held
 from specchk.conform.gate.lock import Lock, Lowered, of_spec
-from specchk.conform.gate.since_run import Since
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.seal import OLDER
 from specchk.conform.work.sources import files_of, fingerprint
-
-
-def render_since(revision: str, ran: Since, audited: bool, wrongly: Sequence[str]) -> list[str]:
-    """The cases that were run, the reason, and the errors that an audit reports."""
-    plan = ran.plan
-    what = "everything" if plan.actions is None else ", ".join(sorted(plan.actions)) or "no action"
-    lines = [f"since {revision}: {ran.ran} of {ran.all} cases, affected: {what} ({plan.reason})"]
-    green = not any(result.divergence for result in ran.results)
-    if audited and plan.actions is not None and green:
-        left = ran.all - ran.ran
-        said = "none runs changed code, none diverges" if not wrongly else "WRONGLY OMITTED:"
-        lines.append(f"audit: {left} cases omitted; {said}")
-    return [*lines, *(f"  {line}" for line in wrongly)]
-
-
-def since_json(revision: str, ran: Since, wrongly: Sequence[str]) -> dict[str, object]:
-    """The same as a member of the report's JSON object."""
-    plan = ran.plan
-    return {
-        "since": {
-            "revision": revision,
-            "actions": None if plan.actions is None else sorted(plan.actions),
-            "reason": plan.reason,
-            "changed": [f"{function} of {file}" for file, function in sorted(plan.changed)],
-            "cases": ran.ran,
-            "of": ran.all,
-            "left_out_wrongly": list(wrongly),
-        }
-    }
 
 
 def render_held(held: Held, path: Path) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 A module counts if it was loaded from a file of the user's: not of the standard library, not of an
 installed package, not of specchk.  The binding's own file comes first.  Imports by name at
-run time are not detected here; `since`, which must not miss anything, also reads the recorded calls.
+run time are not detected.
 
 Invariants: files are named by their path from the binding's folder, with `/`; the order is the same
 everywhere.
