@@ -118,6 +118,15 @@ def test_two_exports_are_schemas(place: Path) -> None:
     )
 
 
+def test_a_folder_is_named_by_its_characters(place: Path, tmp_path: Path) -> None:
+    """`x[1]` is not a pattern that stands for `x1`."""
+    for name, number in (("x[1]", "kip320"), ("x1", "a part")):
+        (tmp_path / name).symlink_to(place / number)
+    counts = "select (select count(*) from x_1_.states) <> (select count(*) from x1.states) as n"
+    answer = CliRunner().invoke(command, [str(tmp_path / "x[1]"), str(tmp_path / "x1"), counts])
+    assert answer.output.splitlines()[2] == "true", answer.output
+
+
 def test_one_form_of_output(place: Path) -> None:
     """Both would write to standard output."""
     assert run(place, "select 1", "--json", "--csv").exit_code == 2

@@ -73,6 +73,7 @@ LIBRARIES = {
     "py4j": {"specchk.spark"},
     "pyarrow": {"specchk.spark", "specchk.export"},
     "duckdb": {"specchk.export"},
+    "fsspec": {"specchk.export"},
     "crc32c": {"replog.store", "specchk.native", "specchk.spark"},
     "pytest": {"specchk.conform"},
     "msgspec": {room for room in ROOMS if room.startswith("specchk.")} | {"specchk.cli"},

@@ -1,6 +1,9 @@
 """SQL over exports, on one machine: a view for each table, and one read-only statement.
 
 Of several exports each has a schema named as its directory, and the tables of the first one need no schema.
+DuckDB reaches files only by `_Files`, which opens those of the manifests, for reading.  Neither the kind of
+a statement nor `allowed_directories` would do: `explain analyze copy` and `with x as (copy ...)` write, and
+files that may be read there may be written, too.
 """
 
 from __future__ import annotations
@@ -8,20 +11,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from datetime import UTC, datetime
+from functools import partial
+from tempfile import TemporaryDirectory
+from threading import get_ident
+from typing import Any, BinaryIO
 
 import duckdb
+from fsspec import AbstractFileSystem
 from msgspec import Struct
-from pyarrow.dataset import dataset
 
-from specchk.export.arrow import ArrowStorage
 from specchk.export.columns import distinct
 from specchk.export.manifest import Export
 from specchk.export.pairs import Pairs
-from specchk.export.storage import LocalStorage, local_path
+from specchk.export.storage import Storage, local_path
 
 Reader = Callable[[Any], Any]
 AT_ONCE = 1024
+_ROOT = "export://"
 _NAMES = ("varchar", "enum")
 # Of a map with such keys DuckDB gives a list of its keys and one of its values, as of a struct.
 _UNHASHABLE = ("array", "list", "map", "struct", "tuple", "union")
@@ -44,8 +51,9 @@ class Answer(Struct, frozen=True):
 @contextmanager
 def answered(exports: Sequence[Export], text: str) -> Iterator[Answer]:
     """The answer to a statement; raises `BadQuery`, also while rows are read."""
-    with duckdb.connect() as connection:
-        schemas = _views(connection, exports)
+    # DuckDB's default for what does not fit into memory is a folder in the current directory.
+    with TemporaryDirectory(prefix="specchk-sql-") as spill, duckdb.connect() as connection:
+        schemas = _views(connection, exports, spill)
         try:
             result = connection.execute(_statement(connection, text))
             columns = result.description or []
@@ -96,37 +104,88 @@ def _map_reader(key: Any, item: Any) -> Reader:
     return read
 
 
-def _views(connection: duckdb.DuckDBPyConnection, exports: Sequence[Export]) -> list[str]:
-    """Create a view of each table; afterwards nothing else on this machine can be read or written."""
+def _views(connection: duckdb.DuckDBPyConnection, exports: Sequence[Export], spill: str) -> list[str]:
+    """Create a view of each table; afterwards nothing else can be read, and nothing written but `spill`."""
     schemas = distinct(_schema(export.folder) for export in exports)
-    for schema, export in zip(schemas, exports, strict=True):
+    connection.register_filesystem(_Files(exports))
+    for number, (schema, export) in enumerate(zip(schemas, exports, strict=True)):
         connection.execute(f"create schema {_quoted(schema)}")
-        for table in export.files:
-            connection.execute(
-                f"create view {_quoted(schema)}.{_quoted(table)} as from "
-                f"{_rows_of(connection, export, table, f'{schema} {table}')}"
-            )
-    local = [export.storage.root for export in exports if isinstance(export.storage, LocalStorage)]
-    folders = ", ".join(_literal(str(folder.absolute())) for folder in local)
-    connection.execute(f"set allowed_directories = [{folders}]")
+        for table, files in export.files.items():
+            names = ", ".join(_literal(f"{_ROOT}{number}/{file}") for file in files)
+            view = f"{_quoted(schema)}.{_quoted(table)}"
+            connection.execute(f"create view {view} as from read_parquet([{names}])")
     # In this order: a directory can be allowed only before access is closed, and nothing after the lock.
     for setting in (
-        "enable_external_access = false", f"schema = {_literal(schemas[0])}", "lock_configuration = true",
+        f"schema = {_literal(schemas[0])}", f"temp_directory = {_literal(spill)}",
+        f"allowed_directories = [{_literal(_ROOT)}]", "enable_external_access = false",
+        "lock_configuration = true",
     ):  # fmt: skip
         connection.execute(f"set {setting}")
     return schemas
 
 
-def _rows_of(connection: duckdb.DuckDBPyConnection, export: Export, table: str, name: str) -> str:
-    """The rows of a table in SQL: DuckDB's own reader for files of this machine, else Arrow's."""
-    storage, files = export.storage, export.files[table]
-    if isinstance(storage, LocalStorage):
-        names = ", ".join(_literal(str((storage.root / file).absolute())) for file in files)
-        return f"read_parquet([{names}])"
-    assert isinstance(storage, ArrowStorage)
-    paths = [storage.name_of(file) for file in files]
-    connection.register(name, dataset(paths, filesystem=storage.system, format="parquet"))
-    return _quoted(name)
+class _Files(AbstractFileSystem):  # type: ignore[misc]
+    """The files of some exports by their name in DuckDB, `export://` and the number of the export."""
+
+    protocol = "export"
+    cachable = False  # by fsspec, which would return the files of other exports
+
+    def __init__(self, exports: Sequence[Export]) -> None:
+        super().__init__()
+        self.places = {
+            f"{_ROOT}{number}/{file}": (export.storage, file)
+            for number, export in enumerate(exports)
+            for files in export.files.values()
+            for file in files
+        }
+
+    def open(self, path: str, mode: str = "rb", **_: Any) -> _File:
+        """The file, for reading; `PermissionError` for any other file or mode."""
+        storage, file = self._place(path, mode)
+        return _File(partial(storage.open, file))
+
+    def _place(self, path: str, mode: str) -> tuple[Storage, str]:
+        if mode != "rb" or path not in self.places:
+            raise PermissionError(f"{path}: an export is read-only, and only its tables can be read")
+        return self.places[path]
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        """The file of this name: a `*` in a name is a character."""
+        return [path] if path in self.places else []
+
+    def exists(self, path: str, **_: Any) -> bool:
+        """Whether it is a file of the exports."""
+        return path in self.places
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        """Its size."""
+        storage, file = self._place(path, "rb")
+        return {"name": path, "size": storage.size(file), "type": "file"}
+
+    def modified(self, path: str) -> datetime:
+        """A constant: an export does not change."""
+        return datetime.fromtimestamp(0, UTC)
+
+
+class _File:
+    """A file, opened by each thread that uses it: DuckDB moves to a place and reads there in two calls."""
+
+    def __init__(self, opened: Callable[[], BinaryIO]) -> None:
+        self._opened, self._files = opened, dict[int, BinaryIO]()
+
+    def __getattr__(self, name: str) -> Any:
+        # Not `threading.local`: of a thread that is not Python's, Python forgets all after each call.
+        thread = get_ident()
+        if thread not in self._files:
+            self._files[thread] = self._opened()
+        return getattr(self._files[thread], name)
+
+    def close(self) -> None:
+        """Close it for all threads."""
+        for file in self._files.values():
+            file.close()
+
+    __del__ = close  # DuckDB forgets some files without closing them
 
 
 def _schema(folder: str) -> str:
@@ -154,6 +213,8 @@ def _statement(connection: duckdb.DuckDBPyConnection, text: str) -> Any:
 
 def _reason(text: str, exports: Sequence[Export], schemas: Sequence[str]) -> str:
     """The reason of an error, with the available tables or columns."""
+    if text.startswith("Traceback"):  # from `_Files`: its own words come last
+        return text.strip().splitlines()[-1].partition(": ")[2]
     first = text.splitlines()[0]
     if found := _NO_TABLE.search(text):
         return f"no table {found[1].rstrip('!')}: there are {_tables(exports, schemas)}"
