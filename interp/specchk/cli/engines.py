@@ -1,8 +1,7 @@
 """Running a program on the engine that the user selected.
 
-The native engine is the default.  Searches of small models end before its code would be compiled, on the
-reference engine (`explore.small`).  A model that the native engine cannot compile is reported on standard
-error and in the warnings, and is explored by the reference engine.
+The native engine is the default.  A model that it cannot compile is reported on standard error and in the
+warnings, and is explored by the reference engine.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import click
-from click.core import ParameterSource
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -24,10 +22,8 @@ from specchk.cli.common import ended, print_json, reject, rejections
 from specchk.cli.exits import Exit
 from specchk.cli.groups import Seconds, option
 from specchk.cli.output import echo, is_terminal
-from specchk.explore.small import small_search
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import Diagnostic
-from specchk.meaning.properties import Functions
 from specchk.search.budget import Progress
 from specchk.search.engine import OnProgress, Options, Unavailable, Unsupported, Unusable
 from specchk.search.engines import ENGINES, NAMES, engine_named
@@ -39,14 +35,10 @@ SPARK = "spark"
 
 
 class EngineSettings(Struct, frozen=True):
-    """An engine by name, with the values of its specific options.
-
-    `is_default`: the user has not named it, so a search may start on another one.
-    """
+    """An engine by name, with the values of its specific options."""
 
     name: str
     settings: Mapping[str, Any] = {}
-    is_default: bool = False
 
     def set(self, **settings: Any) -> EngineSettings:
         """The engine with more of its options set."""
@@ -76,12 +68,7 @@ class EngineChoice:
             raise click.UsageError("--workers is for the native and the symbolic engine")
         # Set only if given: not every engine has these options, and those that have them have defaults.
         given = {"workers": self.workers, "compact": self.compact}
-        source = click.get_current_context().get_parameter_source("engine")
-        return EngineSettings(
-            self.engine,
-            {name: value for name, value in given.items() if value},
-            is_default=source is ParameterSource.DEFAULT,
-        )
+        return EngineSettings(self.engine, {name: value for name, value in given.items() if value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +124,6 @@ def explore(program: Program, options: Options, *, engine: EngineSettings, quiet
         entry = engine_named(engine.name)
         if not entry.is_temporal:
             refuse_temporal(program, f"the {entry.name} engine", as_json=quiet)
-        # Options of the engine are about states that it keeps, or code that it runs.
-        if engine.is_default and not engine.settings:
-            options = replace(options, functions=Functions.of(program))
-            small = small_search(program, options)
-            if small is not None:
-                return small
         missing = f"the engine `{entry.name}` is not installed: pip install 'specchk[{entry.extra}]'"
         module = loaded(entry.module, missing if entry.extra else None)
         common = {name: getattr(options, name) for name in Options.__struct_fields__}

@@ -56,6 +56,7 @@ class NativeOptions(Options, frozen=True):
     `checkpoint_every_s` seconds, and read first with `resume`.  `handover`: the states of a level that is
     left to another engine.  `room`: the first room of sets, None for a guess; `anew` replaces a checkpoint
     with too little of it.  `optimise_after`: the successors of a long search.  `ahead`: work that has begun.
+    `functions`: the program's, where a search before this one made them.
     """
 
     workers: int = 0
@@ -69,6 +70,7 @@ class NativeOptions(Options, frozen=True):
     anew: bool = False
     optimise_after: int = LONG
     ahead: Ahead | None = None
+    functions: Functions | None = None
 
 
 def search(

@@ -24,7 +24,6 @@ from specchk.ir.verify import verify_passes
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
-from specchk.meaning.properties import Functions
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
@@ -59,8 +58,8 @@ class Options(Struct, frozen=True):
 
     `symmetry`: count states that differ only by renaming once.  `keep_going`: search on after the
     level of the first violation.  `strict`: actions never enabled are violations.  `on_end` is called with
-    the engine and its outcome while the states are still there.  `functions`: the program's, where a search
-    before this one made them.  `lowered`: the program before the last pass, if neither is verified yet.
+    the engine and its outcome while the states are still there.  `lowered`: the program before the last pass,
+    if neither is verified yet.
     """
 
     budget: Budget = Budget()
@@ -68,7 +67,6 @@ class Options(Struct, frozen=True):
     keep_going: bool = False
     strict: bool = False
     on_end: Callable[[Any, Outcome], None] | None = None
-    functions: Functions | None = None
     lowered: Program | None = None
 
     def verify(self, program: Program) -> None:

@@ -36,7 +36,7 @@ class Entry(Struct, frozen=True):
 
 ENGINES = (
     Entry("native", "specchk.native.engine", "NativeOptions",
-          "compiled code on all cores of this machine (a small model that holds is interpreted)",
+          "compiled code on all cores of this machine",
           kept="checkpoint"),
     Entry("reference", "specchk.search.reference", "Options",
           "the interpreter that defines the meaning of specs"),

@@ -37,7 +37,7 @@ class ReferenceEngine(Engine[list[State]]):
         # The slots that are compared; none if all are.
         slots = range(len(self.program.variables)) if self.program.ignored else ()
         self.kept_slots = [slot for slot in slots if slot not in self.program.ignored]
-        functions = self.functions()
+        functions = Functions.of(self.program)
         self.stepper, self.properties = functions.stepper, functions.properties
         self.ends = Ends(self.program, self.stepper, self.properties)
         self.parents: dict[State, State | None] = {}
@@ -45,10 +45,6 @@ class ReferenceEngine(Engine[list[State]]):
         self.first: dict[object, State] = {}  # by the variables not ignored
         self.skipped = self.generated = 0
         self.expanded = 0  # so many of the states, the first ones
-
-    def functions(self) -> Functions:
-        """The functions of the program; their counts are the coverage of this search."""
-        return Functions.of(self.program)
 
     def begin(self) -> list[State]:
         """The initial states, one of each symmetry class."""

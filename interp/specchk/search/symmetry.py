@@ -138,7 +138,7 @@ def _keeps_constants(program: Program, renaming: Renaming) -> bool:
     return all(renamer(c.type, renaming)(c.value) == c.value for c in constants)
 
 
-@lru_cache(maxsize=4)  # the search of a small model may be followed by another
+@lru_cache(maxsize=4)  # a search may be repeated with more room for its sets
 def decisive_sorts(same: Same) -> frozenset[str]:
     """The sorts whose order may decide whether a quantifier of a step or a property is defined."""
     # Where an item is false or has no value, a `forall` that is an invariant is a violation in any order.  An
