@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from specchk.lang.syntax import decls
@@ -63,6 +65,53 @@ def test_a_conjunct_list_has_an_expression_a_line() -> None:
     (found,) = module(text).decls
     assert isinstance(found, decls.Property)
     assert (len(found.lets), len(found.conjuncts)) == (1, 2)
+
+
+def test_a_line_that_starts_with_minus_continues_another_only_if_it_is_deeper() -> None:
+    """At the block's indentation `-x < 0` is a line of its own; deeper it is the end of a subtraction."""
+    block = "invariant p:\n    let n = x\n    -x < 0\n    x <= 3\n"
+    (separate,) = module(block).decls
+    (deeper,) = module(block.replace("    -x < 0", "      -x < 0")).decls
+    assert isinstance(separate, decls.Property)
+    assert isinstance(deeper, decls.Property)
+    assert (len(separate.conjuncts), len(deeper.conjuncts)) == (2, 1)
+    assert errors(block.replace("    -x < 0", "  -x < 0"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["def f(): int =\n    let a = 1\n    -a\n", "init:\n    x == 1\n    -x == y\n", "assume:\n    a\n    -b < 0\n"],
+)
+def test_a_line_of_each_block_may_start_with_minus(text: str) -> None:
+    """The lines are as many as in the same text with the minus in parentheses."""
+    assert module(text) == module(re.sub(r"^    (-\w.*)$", r"    (\1)", text, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("line", ["x' = 1", "require x", "let y = x", "x' in s", "any y in S:"])
+def test_no_statement_takes_in_the_line_below_that_starts_with_minus(line: str) -> None:
+    """No statement begins with minus, so it is refused."""
+    assert [(d.code, d.where) for d in errors(f"action a():\n    {line}\n    -1\n")] == [("S101", "a.spec:3:5")]
+
+
+OPERATORS = [
+    "and", "or", "implies", "iff", "leadsto", "union", "intersect", "subset", "then", "else", "where", "is", "in", "not in",
+    "==", "!=", "<=", ">=", "<", ">", "+", "++", "*", "//", "%", "..", "|",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_what_continues_the_line_above_at_any_indentation_begins_no_line(operator: str) -> None:
+    """So no line that could be one of its own is swallowed; minus is the only operator that begins one."""
+    assert errors(f"invariant p: {operator} b\n") != []
+    assert errors("invariant p: -b == 0\n") == []
+
+
+@pytest.mark.parametrize("opening", ["(b)", "[b] == c", "{b} == c", "not b", "forall x in S: x", "b.c", "1 == b"])
+def test_what_may_begin_an_expression_begins_a_line(opening: str) -> None:
+    """A bracket at the beginning of a line is no call and no index of the line above."""
+    (found,) = module(f"invariant p:\n    let n = x\n    a\n    {opening}\n").decls
+    assert isinstance(found, decls.Property)
+    assert len(found.conjuncts) == 2
 
 
 def test_a_line_in_column_one_starts_a_declaration() -> None:

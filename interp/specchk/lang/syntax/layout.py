@@ -5,7 +5,8 @@ The rules, in the order in which they are tried at a line end (all outside comme
 1. inside brackets the line continues;
 2. after a binary operator, a comma, `=`, `then`, `else` or the colon of a quantifier it continues
    (`=` at the end of a `def` line opens a block instead);
-3. before a line that starts with a binary operator, `then`, `else` or `where` it continues;
+3. before a line that starts with a binary operator, `then`, `else` or `where` it continues; before one that
+   starts with `-`, which may also begin an expression, only if that is indented deeper than the block;
 4. otherwise the logical line ends, and the next line's indentation opens or closes blocks.
 
 An indentation that no line has opened reaches the parser as `_INDENT` and is rejected there.
@@ -38,6 +39,7 @@ _GOES_ON_BEFORE = re.compile(
     r"(?:(?:and|or|implies|iff|leadsto|union|intersect|subset|then|else|where|is|in)\b(?![ \t]*:)"
     r"|not[ \t]+in\b|==|!=|<=|>=|<|>|\+|-|\*|//|%|\.\.|\|)"
 )
+_MINUS = re.compile(r"-(?!>)")
 _BLANK = re.compile(r"[ \t\f]*(?:#[^\n]*)?(?:\r?\n|\Z)")
 
 
@@ -79,7 +81,7 @@ class LayoutFilter:
         last: Token | None = None
         for token in stream:
             if token.type == "_NEWLINE":
-                if not self._ends_line(token, line):
+                if not self._ends_line(token, line, indents[-1]):
                     continue
                 yield token
                 last = token
@@ -97,16 +99,19 @@ class LayoutFilter:
             for _ in indents[1:]:
                 yield Token.new_borrow_pos("_DEDENT", "", last)
 
-    def _ends_line(self, newline: Token, line: _LogicalLine) -> bool:
+    def _ends_line(self, newline: Token, line: _LogicalLine, indent: int) -> bool:
         after = _end(newline)
         # By the characters and not the next token: the lexer reads a token in the state of the parser,
         # which is not known before the line has ended or not.
         if _BLANK.match(self.text, after) or line.goes_on:
             return False
+        # `let n = x` above `-n < 0`: at the block's own indentation it is the next conjunct.
+        if _MINUS.match(self.text, after) and len(_space(newline)) <= indent:
+            return True
         return not _GOES_ON_BEFORE.match(self.text, after)
 
     def _blocks(self, newline: Token, indents: list[int]) -> Iterator[Token]:
-        space = str(newline).rsplit("\n", 1)[1]
+        space = _space(newline)
         if "\t" in space:
             raise LayoutError(
                 "S107", _end(newline) - len(space), _end(newline), "a tab indents this line",
@@ -196,6 +201,10 @@ class _LogicalLine:
                 "S103", _start(token), _end(token), f"`{token}` is never closed",
                 "lines of one declaration after its first are indented; a line in column 1 starts a new one",
             )  # fmt: skip
+
+
+def _space(newline: Token) -> str:
+    return str(newline).rsplit("\n", 1)[1]
 
 
 def _start(token: Token) -> int:
