@@ -80,7 +80,11 @@ def test_a_line_that_starts_with_minus_continues_another_only_if_it_is_deeper() 
 
 @pytest.mark.parametrize(
     "text",
-    ["def f(): int =\n    let a = 1\n    -a\n", "init:\n    x == 1\n    -x == y\n", "assume:\n    a\n    -b < 0\n"],
+    [
+        "def f(): int =\n    let a = 1\n    -a\n",
+        "init:\n    x == 1\n    -x == y\n",
+        "assume:\n    a\n    -b < 0\n",
+    ],
 )
 def test_a_line_of_each_block_may_start_with_minus(text: str) -> None:
     """The lines are as many as in the same text with the minus in parentheses."""
@@ -90,12 +94,14 @@ def test_a_line_of_each_block_may_start_with_minus(text: str) -> None:
 @pytest.mark.parametrize("line", ["x' = 1", "require x", "let y = x", "x' in s", "any y in S:"])
 def test_no_statement_takes_in_the_line_below_that_starts_with_minus(line: str) -> None:
     """No statement begins with minus, so it is refused."""
-    assert [(d.code, d.where) for d in errors(f"action a():\n    {line}\n    -1\n")] == [("S101", "a.spec:3:5")]
+    assert [(d.code, d.where) for d in errors(f"action a():\n    {line}\n    -1\n")] == [
+        ("S101", "a.spec:3:5")
+    ]
 
 
 OPERATORS = [
-    "and", "or", "implies", "iff", "leadsto", "union", "intersect", "subset", "then", "else", "where", "is", "in", "not in",
-    "==", "!=", "<=", ">=", "<", ">", "+", "++", "*", "//", "%", "..", "|",
+    "and", "or", "implies", "iff", "leadsto", "union", "intersect", "subset", "then", "else", "where", "is",
+    "in", "not in", "==", "!=", "<=", ">=", "<", ">", "+", "++", "*", "//", "%", "..", "|",
 ]  # fmt: skip
 
 
@@ -106,7 +112,9 @@ def test_what_continues_the_line_above_at_any_indentation_begins_no_line(operato
     assert errors("invariant p: -b == 0\n") == []
 
 
-@pytest.mark.parametrize("opening", ["(b)", "[b] == c", "{b} == c", "not b", "forall x in S: x", "b.c", "1 == b"])
+@pytest.mark.parametrize(
+    "opening", ["(b)", "[b] == c", "{b} == c", "not b", "forall x in S: x", "b.c", "1 == b"]
+)
 def test_what_may_begin_an_expression_begins_a_line(opening: str) -> None:
     """A bracket at the beginning of a line is no call and no index of the line above."""
     (found,) = module(f"invariant p:\n    let n = x\n    a\n    {opening}\n").decls

@@ -48,11 +48,17 @@ def describe(point: Point, *, by_order: bool = False) -> str:
 
 
 def complete_search_warnings(
-    program: Program, counts: Sequence[int], *, complete: bool, by_order: Collection[int] = ()
+    program: Program,
+    counts: Sequence[int],
+    *,
+    complete: bool,
+    by_order: Collection[int] = (),
+    failed: Collection[str] = (),
 ) -> tuple[str, ...]:
     """The warnings of a run: vacuity, if the search was complete, and omissions.
 
     `by_order`: the points whose counts depend on the order of elements, of which symmetry tries one.
+    `failed`: the properties that fail somewhere; later parts of them were not evaluated there.
     """
     left_out = ", ".join(program.left_out)
     found = [f"not checked (omitted by the model): {left_out}"] if left_out else []
@@ -62,7 +68,7 @@ def complete_search_warnings(
         found.append(NO_VARIABLES)
     if complete:
         unsure = {program.points[index] for index in by_order}
-        points = never(program, counts)
+        points = [point for point in never(program, counts) if point.owner not in failed]
         idle = {point.owner for point in points if point.kind == "action"}
         shown = [point for point in points if point.kind == "action" or point.owner not in idle]
         found += [describe(point, by_order=point in unsure) for point in shown]
@@ -75,9 +81,12 @@ def checks_nothing(program: Program) -> bool:
     return not any(properties) and allows_any_end(program)
 
 
-def vacuous(program: Program, counts: Sequence[int], by_order: Collection[int] = ()) -> list[Violation]:
+def vacuous(
+    program: Program, counts: Sequence[int], by_order: Collection[int] = (), failed: Collection[str] = ()
+) -> list[Violation]:
     """The warnings that fail `--strict`: all that are certain, except those for branches never taken."""
     unsure = {program.points[index] for index in by_order}
-    shown = [point for point in never(program, counts) if point.kind != "branch" and point not in unsure]
+    points = [point for point in never(program, counts) if point.owner not in failed]
+    shown = [point for point in points if point.kind != "branch" and point not in unsure]
     texts = [*map(describe, shown), *([NOTHING_CHECKED] if checks_nothing(program) else [])]
     return [Violation("vacuous", text, None) for text in texts]

@@ -28,7 +28,7 @@ from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
 from specchk.search.extrapolate import expected
-from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, Findings, outside_of
+from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, UNSEARCHED, Findings, outside_of
 from specchk.search.liveness.explored import Explored
 from specchk.search.liveness.regions import ListedSteps, Look, StepSource
 from specchk.search.refined import claim, wrong_beginnings
@@ -195,6 +195,8 @@ class Search:
                 # is found again.
                 self.findings.clear()
                 self.levels.clear()
+        if self.findings.has_unsearched and self.options.keep_going and not self.is_stopped:
+            self.findings.stopped = UNSEARCHED
 
     def check_temporal(self, engine: Engine[F]) -> None:
         """Check the temporal properties, if there are any, once all states are known and safe."""

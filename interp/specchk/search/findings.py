@@ -21,6 +21,9 @@ from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Trace, Verd
 
 NOTHING_TO_CHECK = Inconclusive("no state satisfies `init`, so there is nothing to check", budget=False)
 INCOMPLETE = "the search is incomplete, other properties may fail, too"  # with the reason, of a violation
+UNSEARCHED = Inconclusive(
+    "a state in which a step or a constraint is undefined has no further successors", budget=False
+)
 NOT_REACHED = (
     "reached by no state that was searched, but not all states that differ in ignored variables were"
 )
@@ -56,6 +59,13 @@ class Findings(Struct):
         """Whether a violation was found, whether or not its trace is known yet."""
         return bool(self.found or self.announced)
 
+    @property
+    def has_unsearched(self) -> bool:
+        """Whether a step or a constraint is undefined in some state, so that its successors are missing."""
+        names = [action.name for action in self.program.actions]
+        names += [constraint.name for constraint in self.program.constraints]
+        return any(("undefined", name) in self.found for name in names)
+
     def has(self, kind: str, name: str) -> bool:
         """Whether the trace of this violation, or of the witness of this name (kind "reached"), is known."""
         return name in self.reached if kind == "reached" else (kind, name) in self.found
@@ -79,7 +89,9 @@ class Findings(Struct):
 
     def warnings(self, counts: Sequence[int], *, complete: bool) -> tuple[str, ...]:
         """The outcome's warnings; `counts` and `complete` as in `conclude`."""
-        of_search = complete_search_warnings(self.program, counts, complete=complete, by_order=self.by_order)
+        of_search = complete_search_warnings(
+            self.program, counts, complete=complete, by_order=self.by_order, failed=self._failed()
+        )
         warnings = [*of_search, *self.vacuous, *self.notes]
         if self.undecided_end:
             warnings.append(UNDECIDED.format(bounds=", ".join(self.program.horizons)))
@@ -102,11 +114,12 @@ class Findings(Struct):
         """
         bounds = self._bounds(cut=cut, outside=outside, skipped=skipped)
         if complete:
+            failed = self._failed()
             for name in self.unreached():
                 self.found["unreachable", name] = Violation("unreachable", name, None, bounds=bounds)
             if strict:
                 of_fairness = [Violation("vacuous", text, None) for text in self.vacuous]
-                for violation in [*vacuous(self.program, counts, self.by_order), *of_fairness]:
+                for violation in [*vacuous(self.program, counts, self.by_order, failed), *of_fairness]:
                     self.found[violation.kind, violation.name] = violation
         # Before the reason for stopping: a violation was confirmed by the reference stepper, so it is true
         # however little was searched.  That there is none, or no witness, is known of a complete search only.
@@ -129,6 +142,10 @@ class Findings(Struct):
         if skipped:
             bounds.append(f"`ignore {self.program.ignored_names}`")
         return tuple(bounds)
+
+    def _failed(self) -> set[str]:
+        """The names of what is violated or undefined in some state."""
+        return {name for kind, name in self.found if kind not in ("unreachable", "vacuous")}
 
     def unreached(self) -> list[str]:
         """The names of the witnesses that were not reached."""
