@@ -10,9 +10,8 @@ goes on with it, and what it says is compared with the undamaged answer:
     CRASHED    an exception, a signal, a hang
 
 Kinds: `checkpoint` (native engine), `caches` (compiled code, parse tables), `ledger` (Spark, resumed),
-`scratch` (tables of visited states, damaged while Spark makes levels), `sent` (what tasks on one machine
-hand each other, the same). The exit code is 1 where anything was accepted or crashed; each is a line with
-its command.
+`scratch` (tables of visited states, damaged while Spark makes levels). The exit code is 1 where anything was
+accepted or crashed; each is a line with its command.
 """
 
 from __future__ import annotations
@@ -249,7 +248,7 @@ def spark_options(place: Path | None = None, **kinds: Any) -> spark_engine.Spark
 
 
 def ledgers(folder: Path) -> Campaign:
-    """Halves of searches that Spark goes on with, over files or through its shuffle."""
+    """Halves of searches that Spark goes on with."""
     halves, answers = [], []
     for number, model in enumerate((HELD, BROKEN, HELD)):
         place = folder / f"ledger {number}"
@@ -262,47 +261,42 @@ def ledgers(folder: Path) -> Campaign:
         which = chance.randrange(2)
         shutil.copytree(halves[which], place / "place")
         happened = damage(chance, place / "place", halves[2] if which == 0 else halves[0])
-        wanted = spark_options(place / "place", resume=True, shuffle=chance.random() < 0.5)
+        wanted = spark_options(place / "place", resume=True)
         model = (HELD, BROKEN)[which]
         return happened, verdict_of(answers[which], lambda: spark_engine.search(program(model), wanted))
 
     return Campaign(answers, go_on, in_child=False)
 
 
-def while_running(kind: str) -> Callable[[Path], Campaign]:
-    """Files of a search that runs: tables of visited states (`scratch`), or what tasks send."""
+def while_running(_: Path) -> Campaign:
+    """Files of a search that runs: tables of visited states."""
+    answers = [said(engine.search(program(model), native_options())) for model in (HELD, BROKEN)]
 
-    def campaign(_: Path) -> Campaign:
-        answers = [said(engine.search(program(model), native_options())) for model in (HELD, BROKEN)]
+    def go_on(chance: Random, place: Path) -> tuple[str, str]:
+        which, wait = chance.randrange(2), chance.randrange(8)
+        happened: list[str] = []
 
-        def go_on(chance: Random, place: Path) -> tuple[str, str]:
-            which, wait = chance.randrange(2), chance.randrange(8)
-            happened: list[str] = []
+        def progress(at: Progress) -> None:
+            if at.note and len(happened) <= wait:
+                try:
+                    happened.append(damage(chance, place, None) if len(happened) == wait else "")
+                except FileNotFoundError:  # a task was faster, and has removed it
+                    return
 
-            def progress(at: Progress) -> None:
-                if at.note and len(happened) <= wait:
-                    try:
-                        happened.append(damage(chance, place, None) if len(happened) == wait else "")
-                    except FileNotFoundError:  # a task was faster, and has removed it
-                        return
+        wanted = spark_options(scratch=str(place), partitions=3, handover=1)
+        model = (HELD, BROKEN)[which]
+        came = verdict_of(answers[which], lambda: spark_engine.search(program(model), wanted, progress))
+        return happened[-1] if happened else "nothing", came
 
-            wanted = spark_options(scratch=str(place), partitions=3 if kind == "scratch" else 2, handover=1)
-            model = (HELD, BROKEN)[which]
-            came = verdict_of(answers[which], lambda: spark_engine.search(program(model), wanted, progress))
-            return happened[-1] if happened else "nothing", came
-
-        return Campaign(answers, go_on, in_child=False)
-
-    return campaign
+    return Campaign(answers, go_on, in_child=False)
 
 
 CAMPAIGNS: dict[str, Callable[[Path], Campaign]] = {
-    "checkpoint": checkpoints, "caches": caches, "ledger": ledgers, "scratch": while_running("scratch"),
-    "sent": while_running("sent"),
+    "checkpoint": checkpoints, "caches": caches, "ledger": ledgers, "scratch": while_running,
 }  # fmt: skip
 
 
-ON_SPARK = ("ledger", "scratch", "sent")
+ON_SPARK = ("ledger", "scratch")
 
 
 def on_spark() -> AbstractContextManager[Any]:

@@ -3,7 +3,7 @@
     python bench/spark/searches.py [--sizes 1M,5M,20M] [--handovers 1,100000] [--partitions 0]
         [--master local[2]]
     python bench/spark/searches.py --sizes 20M --handovers 100000 --partitions 16 --limit 600
-    python bench/spark/searches.py --sizes 20M --handovers 1 --shuffle
+    python bench/spark/searches.py --sizes 20M --handovers 1
 
 Each size is searched by the native engine with two threads and then on Spark, in one process and on
 the same cores, so the ratio is what to compare; both have to say the same.  Handover 1: Spark does
@@ -14,8 +14,7 @@ less on what else runs.  `small level`: the median of levels of less than 10 000
 the largest anonymous memory of a Python worker; the most that one had in memory, libraries and mapped
 tables included (`VmHWM`); and its largest address space.  `tables MB`: files of visited states at their
 largest, all partitions.  `shuffled MB`: what tasks sent to one another.
-`--limit`: megabytes of address space for each Python worker (`ulimit -v`).  `--shuffle`: Spark's shuffle
-moves the states, as on a cluster, instead of files.
+`--limit`: megabytes of address space for each Python worker (`ulimit -v`).
 """
 
 from __future__ import annotations
@@ -171,7 +170,6 @@ def measure(name: str, handover: int, args: argparse.Namespace, folder: Path) ->
         partitions=args.partitions,
         handover=handover,
         scratch=str(folder / "scratch"),
-        shuffle=args.shuffle,
     )
     watch = Watch(folder / "scratch")
     with session(args.master, {}):
@@ -224,7 +222,6 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=0)
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--limit", type=int, default=0)
-    parser.add_argument("--shuffle", action="store_true")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="specchk-bench-") as folder:
         if args.limit:

@@ -23,9 +23,9 @@ def _context(context: SparkContext) -> None:
     """`search` uses the existing context."""
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("partitions", [2, 5])
 def test_states_of_all_levels_are_judged(
-    shuffle: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    partitions: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of them was found by the search, and they are of levels before and after the handover."""
     judged: list[tuple[int, ...]] = []
@@ -37,7 +37,7 @@ def test_states_of_all_levels_are_judged(
 
     monkeypatch.setattr(Explainer, "confirm", confirm)
     found = of_text(deep(), tmp_path)
-    outcome = search(found, SparkOptions(handover=10, partitions=2 if not shuffle else 5, shuffle=shuffle))
+    outcome = search(found, SparkOptions(handover=10, partitions=partitions))
     assert isinstance(outcome.verdict, Holds)
     assert outcome.statistics.distinct == 820
     assert 8 <= len(judged) <= 16

@@ -1,4 +1,4 @@
-"""The search on Spark agrees on random specs with the native engine, by files and by shuffles."""
+"""The search on Spark agrees on random specs with the native engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agreement.both import program_of  # noqa: E402
 
 SHARED = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large)
 WAYS = st.builds(
-    SparkOptions, handover=st.just(1), partitions=st.integers(1, 3), shuffle=st.booleans(),
+    SparkOptions, handover=st.just(1), partitions=st.integers(1, 3),
     symmetry=st.booleans(), keep_going=st.booleans(),
 )  # fmt: skip
 

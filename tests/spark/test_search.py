@@ -90,12 +90,6 @@ def test_a_violation_is_the_native_engine_s_on_any_number_of_partitions(partitio
     assert said(found) == said(natively(checked, options))
 
 
-def test_it_does_not_matter_what_moves_the_states() -> None:
-    """Through Spark's shuffle, as on a cluster, the answer is that of files between the tasks."""
-    checked = program("kafka/kip101.spec", "fast_failover")
-    assert said(search(checked, replace(AT_ONCE, shuffle=True))) == said(natively(checked, AT_ONCE))
-
-
 def test_its_jobs_share_their_workers(context: SparkContext) -> None:
     """No worker ends with its task, as one that leaves rows unread does: a new one takes most of a second."""
 
@@ -105,7 +99,7 @@ def test_its_jobs_share_their_workers(context: SparkContext) -> None:
         return set(Path(f"/proc/{daemon}/task/{daemon}/children").read_text().split())
 
     before = workers()
-    search(program("kafka/kip101.spec", "fast_failover"), replace(AT_ONCE, shuffle=True))
+    search(program("kafka/kip101.spec", "fast_failover"), AT_ONCE)
     assert workers() == before
 
 
@@ -241,7 +235,7 @@ def test_states_outside_a_constraint_are_checked_and_not_counted(handover: int, 
     assert said(found) == said(natively(checked, options))
 
 
-@pytest.mark.parametrize("options", [AT_ONCE, replace(AT_ONCE, shuffle=True), replace(AT_ONCE, partitions=3)])
+@pytest.mark.parametrize("options", [AT_ONCE, replace(AT_ONCE, partitions=3)])
 def test_the_state_of_zeroes_is_a_state_as_others(tmp_path: Path, options: SparkOptions) -> None:
     """Unwritten memory looks like it."""
     found = search(of_text(COUNTDOWN, tmp_path), options)
@@ -250,7 +244,7 @@ def test_the_state_of_zeroes_is_a_state_as_others(tmp_path: Path, options: Spark
 
 
 @pytest.mark.parametrize("large", [0, 1 << 40])
-@pytest.mark.parametrize("options", [AT_ONCE, replace(AT_ONCE, shuffle=True)])
+@pytest.mark.parametrize("options", [AT_ONCE, replace(AT_ONCE, partitions=3)])
 def test_a_trace_is_the_same_wherever_it_is_looked_for(
     monkeypatch: pytest.MonkeyPatch, options: SparkOptions, large: int
 ) -> None:

@@ -10,8 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from spark.small import natively, program
 from specchk.spark.engine import SparkOptions
 
@@ -25,7 +23,7 @@ sys.path.insert(0, sys.argv[1])
 from spark.small import program
 sessions.SHOWN_EVERY_S = 0.0
 with session("local[2]", {"spark.ui.port": "0", "spark.driver.memory": "512m"}) as context:
-    options = SparkOptions(handover=10, partitions=2, shuffle=sys.argv[2] == "shuffle")
+    options = SparkOptions(handover=10, partitions=2)
     search(program("kafka/kip320.spec"), options)
     jobs = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/jobs"
     # The UI is told of a job after it has ended.
@@ -39,18 +37,17 @@ print(json.dumps(found))
 LINE = re.compile(r"specchk kip320: level (\d+), (\d+) states, (\d+) a second")
 
 
-def jobs_of(how: str) -> list[dict[str, Any]]:
+def jobs_of_search() -> list[dict[str, Any]]:
     """The jobs of a search, the first one first."""
-    line = [sys.executable, "-c", SEARCH, str(Path(__file__).parents[1]), how]
+    line = [sys.executable, "-c", SEARCH, str(Path(__file__).parents[1])]
     done = subprocess.run(line, capture_output=True, text=True, check=True, env=os.environ)
     found: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return sorted(found, key=lambda job: int(job["jobId"]))
 
 
-@pytest.mark.parametrize("how", ["stage", "shuffle"])
-def test_the_ui_shows_level_states_and_rate(how: str) -> None:
+def test_the_ui_shows_level_states_and_rate() -> None:
     """Each level of the search with all states so far, as the report has them; no task is spent on it."""
-    jobs = jobs_of(how)
+    jobs = jobs_of_search()
     shown = [(job, match) for job in jobs if (match := LINE.fullmatch(job["description"]))]
     levels = natively(program("kafka/kip320.spec"), SparkOptions()).statistics.levels
     wanted = [(level, sum(levels[:level])) for level in range(1, len(levels) + 1)]

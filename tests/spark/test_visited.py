@@ -18,7 +18,7 @@ from specchk.native.machine import mapped
 from specchk.native.machine.layout import StateLayout, layout_of
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.mapped import MappedFile
-from specchk.native.visited import Busy, InMemory, TooLarge, Visited, VisitedSet
+from specchk.native.visited import Busy, Visited
 
 CHECKED = program("kafka/kip320.spec", "small")
 LAYOUT: StateLayout = layout_of(CHECKED)
@@ -40,7 +40,7 @@ def written(view: memoryview) -> None:
     view[:] = packed(range(30_000))
 
 
-def absorb(visited: VisitedSet, numbers: range) -> int:
+def absorb(visited: Visited, numbers: range) -> int:
     """The number of new states, without committing them."""
     worker, data = exchange_worker(CHECKED, LAYOUT), packed(numbers)
     try:
@@ -63,38 +63,14 @@ def test_a_set_grows_and_is_taken_over(kernel: Loaded, tmp_path: Path) -> None:
     second.close()
 
 
-def test_a_set_in_memory_grows_and_keeps_what_it_has(kernel: Loaded) -> None:
-    """States that were known and states that came, through several tables; none is new twice."""
-    visited = InMemory(LAYOUT.words, kernel, 1 << 30)
-    visited.add_known(written, 30_000)
-    visited.commit()
-    assert absorb(visited, range(20_000, 300_000)) == 270_000
-    assert absorb(visited, range(300_000)) == 0
-    view = b"".join(bytes(view) for view in visited.views([(0, 30_000)]))
-    assert view == packed(range(30_000))
-    assert (visited.levels, visited.used) == (1, 300_000)
-    visited.close()
-
-
-@pytest.mark.parametrize("kind", ["memory", "files"])
-def test_what_a_worker_leaves_of_its_chunk_is_no_state(kernel: Loaded, tmp_path: Path, kind: str) -> None:
+def test_what_a_worker_leaves_of_its_chunk_is_no_state(kernel: Loaded, tmp_path: Path) -> None:
     """Each level has a separate worker, and the states of all of them are without gaps."""
-    visited: VisitedSet = Visited(tmp_path, LAYOUT.words, kernel)
-    if kind == "memory":
-        visited = InMemory(LAYOUT.words, kernel, 1 << 30)
+    visited = Visited(tmp_path, LAYOUT.words, kernel)
     for level in range(3):
         assert absorb(visited, range(10 * level + 1, 10 * level + 11)) == 10
         visited.commit()
         assert visited.used == 10 * (level + 1)
     assert absorb(visited, range(1)) == 1, "memory that was never written was taken for a state"
-    visited.close()
-
-
-def test_a_set_in_memory_has_no_more_than_its_room(kernel: Loaded) -> None:
-    """It reports this before it takes more."""
-    visited = InMemory(LAYOUT.words, kernel, 1 << 20)
-    with pytest.raises(TooLarge):
-        absorb(visited, range(100_000))
     visited.close()
 
 

@@ -41,7 +41,7 @@ HEAVY = ("llvmlite", "lark", "z3", "pyarrow", "duckdb", "click", "specchk.native
 IMPORTED = f"""\
 import sys
 import pyspark.worker
-import specchk.spark.tasks, specchk.spark.one_machine, specchk.spark.worker.token
+import specchk.spark.tasks, specchk.spark.worker.token
 print(*(name for name in {HEAVY} if name in sys.modules))
 """
 SEARCH = """\
@@ -73,7 +73,7 @@ peaks, over = {}, threading.Event()
 watching = threading.Thread(target=watch)
 model = program("kafka/kip320.spec", "small", Replicas="3", MaxRecords="2", LogSize="2", MaxLeaderEpoch="1")
 options = engine.SparkOptions(
-    symmetry=False, partitions=int(sys.argv[1]), handover=2000, scratch=sys.argv[2], shuffle=True
+    symmetry=False, partitions=int(sys.argv[1]), handover=2000, scratch=sys.argv[2]
 )
 settings = {"spark.ui.enabled": "false", "spark.python.daemon.module": sys.argv[3]}
 with session("local[2]", settings):

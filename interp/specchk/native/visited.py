@@ -1,8 +1,8 @@
 """The visited set of one partition: states in order of insertion, and the kernel's table over them.
 
 The set is a cache of what is kept elsewhere permanently: it has the states of the first `levels`
-levels, and its users add more where they need them.  `InMemory` ends with its process.  `Visited` is in
-files of one machine that processes take over from one another:
+levels, and its users add more where they need them.  It is in files of one machine that processes take over
+from one another:
 
     head      levels, states, slots, whether a process is at work; checksums of states, table and head
     states    the states, in the order in which they arrived
@@ -19,7 +19,6 @@ from __future__ import annotations
 import fcntl
 import os
 import struct
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from crc32c import crc32c
 from specchk.native.machine.frames import CHUNK, SharedWord, Thread
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.mapped import MappedFile
-from specchk.native.machine.memory import Region, Words
+from specchk.native.machine.memory import Words
 from specchk.native.machine.runs import Run
 from specchk.native.machine.slots import LOAD, grown
 from specchk.native.store import Worker
@@ -45,63 +44,62 @@ class Busy(Exception):
     """The set is open in another process."""
 
 
-class TooLarge(MemoryError):
-    """A set in memory would need more than its limit."""
+class Visited:
+    """The set in a directory, open in this process until `close`."""
 
-
-class VisitedSet(ABC):
-    """The common part of both kinds; subclasses allocate states and table."""
-
-    _states: Region | MappedFile
-
-    def __init__(self, words: int, kernel: Loaded) -> None:
+    def __init__(self, directory: Path, words: int, kernel: Loaded) -> None:
         self.state_bytes = 8 * words
         self.levels = self.used = self.slots = 0
         self._call = kernel.call
         self._control = Words(SharedWord.SIZE)
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self._head = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._head, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._head)
+            raise Busy(str(directory)) from None
+        try:
+            self._take_over()
+        except BaseException:
+            os.close(self._head)
+            raise
+
+    def _take_over(self) -> None:
+        """Adopt the contents left by an earlier process, as far as they are intact."""
+        self.levels, self.used, slots, at_work, self._check, table = self._read_head()
+        self._map(slots, anew=bool(at_work))
+        # The states first: a table over wrong states would be of no use, whatever its own checksum is.
+        if crc32c(self._view(0, self.used)) != self._check:
+            self.levels = self.used = self._check = 0
+            self._remap(FIRST_SLOTS)
+        # If a process was at work, the table has states that no longer count; `_map` has made a new one.
+        elif not at_work and self._table_check != table:
+            self._remap(slots)
+        elif at_work:
+            self._enter(0, self.used)
+        self._kept = self.used
 
     def begin(self) -> None:
         """Mark the set as in use by one worker, until `commit`."""
         self._control[SharedWord.NEXT] = self.used  # what the worker before did not use of its chunk is free
+        self._kept = self.used
+        # Before the table is touched: from here on a process that ends leaves a table that is not trusted.
+        self._write_head(at_work=True)
 
     def commit(self) -> None:
         """Commit all added states as one more level."""
         self.levels += 1
+        # Continued over the new states alone; the whole file would be read once for each level.
+        self._check = crc32c(self._view(self._kept, self.used - self._kept), self._check)
+        self._kept = self.used
+        self._write_head(at_work=False)
 
-    @abstractmethod
     def close(self) -> None:
-        """Release the set; it can no longer be used."""
-
-    @abstractmethod
-    def _grow(self, slots: int) -> None:
-        """Allocate a larger table, and enter the first `used` states."""
-
-    def _view(self, first: int, count: int) -> memoryview:
-        """Some of the states."""
-        return self._states.view(first * self.state_bytes, count * self.state_bytes)
-
-    def _point(self, states: int, table: int) -> None:
-        """Give their addresses to the kernel."""
-        for word, value in (
-            (SharedWord.TABLE, table), (SharedWord.MASK, self.slots - 1), (SharedWord.STATES, states),
-            # The kernel's own limit is never reached: `_make_room` ensures room for a piece before each call.
-            (SharedWord.LIMIT, self.slots),
-        ):  # fmt: skip
-            self._control[word] = value
-
-    def _room_for_states(self, slots: int) -> int:
-        """The number of bytes for the states of a full table."""
-        # The last chunk may begin just below the limit.
-        return (int(slots * LOAD) + 2 * CHUNK) * self.state_bytes
-
-    def _enter(self, first: int, end: int) -> None:
-        if first < end:
-            self._call["rehash"](self._control.address, first, end)
-
-    def _make_room(self, more: int) -> None:
-        slots = grown(self.slots, self.used + more + CHUNK, FAST_UNTIL)
-        if slots != self.slots:
-            self._grow(slots)
+        """Close the set, so that other processes can open it."""
+        self._unmap()
+        os.close(self._head)
 
     def add_known(self, fill: Callable[[memoryview], None], count: int) -> None:
         """Add states that `fill` writes, all new and already checked; its exceptions are passed on."""
@@ -138,93 +136,32 @@ class VisitedSet(ABC):
             yield view
             view.release()
 
+    def _view(self, first: int, count: int) -> memoryview:
+        """Some of the states."""
+        return self._states.view(first * self.state_bytes, count * self.state_bytes)
 
-class InMemory(VisitedSet):
-    """A set of this process alone, in huge pages if available; `TooLarge` beyond `room` bytes."""
+    def _point(self, states: int, table: int) -> None:
+        """Give their addresses to the kernel."""
+        for word, value in (
+            (SharedWord.TABLE, table), (SharedWord.MASK, self.slots - 1), (SharedWord.STATES, states),
+            # The kernel's own limit is never reached: `_make_room` ensures room for a piece before each call.
+            (SharedWord.LIMIT, self.slots),
+        ):  # fmt: skip
+            self._control[word] = value
 
-    _states: Region
+    def _room_for_states(self, slots: int) -> int:
+        """The number of bytes for the states of a full table."""
+        # The last chunk may begin just below the limit.
+        return (int(slots * LOAD) + 2 * CHUNK) * self.state_bytes
 
-    def __init__(self, words: int, kernel: Loaded, room: int) -> None:
-        super().__init__(words, kernel)
-        self._room = room
-        self.slots = FIRST_SLOTS
-        self._table = Region(8 * self.slots)
-        self._states = Region(self._room_for_states(self.slots))
-        self._point(self._states.address, self._table.address)
+    def _enter(self, first: int, end: int) -> None:
+        if first < end:
+            self._call["rehash"](self._control.address, first, end)
 
-    def close(self) -> None:
-        """See `VisitedSet`."""
-        self._table.release()
-        self._states.release()
-
-    def _grow(self, slots: int) -> None:
-        states = self._room_for_states(slots)
-        if 8 * slots + states > self._room:
-            raise TooLarge(f"{8 * slots + states} bytes")
-        self._table.release()
-        self.slots = slots
-        self._table = Region(8 * slots)
-        # After the table was released, and before `_point`: states may move.
-        self._states.grow(states)
-        self._point(self._states.address, self._table.address)
-        self._enter(0, self.used)
-
-
-class Visited(VisitedSet):
-    """The set in a directory, open in this process until `close`."""
-
-    _states: MappedFile
-
-    def __init__(self, directory: Path, words: int, kernel: Loaded) -> None:
-        super().__init__(words, kernel)
-        directory.mkdir(parents=True, exist_ok=True)
-        self.directory = directory
-        self._head = os.open(directory / "head", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(self._head, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._head)
-            raise Busy(str(directory)) from None
-        try:
-            self._take_over()
-        except BaseException:
-            os.close(self._head)
-            raise
-
-    def _take_over(self) -> None:
-        """Adopt the contents left by an earlier process, as far as they are intact."""
-        self.levels, self.used, slots, at_work, self._check, table = self._read_head()
-        self._map(slots, anew=bool(at_work))
-        # The states first: a table over wrong states would be of no use, whatever its own checksum is.
-        if crc32c(self._view(0, self.used)) != self._check:
-            self.levels = self.used = self._check = 0
-            self._remap(FIRST_SLOTS)
-        # If a process was at work, the table has states that no longer count; `_map` has made a new one.
-        elif not at_work and self._table_check != table:
-            self._remap(slots)
-        elif at_work:
-            self._enter(0, self.used)
-        self._kept = self.used
-
-    def begin(self) -> None:
-        """See `VisitedSet`."""
-        super().begin()
-        self._kept = self.used
-        # Before the table is touched: from here on a process that ends leaves a table that is not trusted.
-        self._write_head(at_work=True)
-
-    def commit(self) -> None:
-        """See `VisitedSet`."""
-        super().commit()
-        # Continued over the new states alone; the whole file would be read once for each level.
-        self._check = crc32c(self._view(self._kept, self.used - self._kept), self._check)
-        self._kept = self.used
-        self._write_head(at_work=False)
-
-    def close(self) -> None:
-        """Close the set, so that other processes can open it."""
-        self._unmap()
-        os.close(self._head)
+    def _make_room(self, more: int) -> None:
+        slots = grown(self.slots, self.used + more + CHUNK, FAST_UNTIL)
+        if slots != self.slots:
+            self._grow(slots)
 
     def _map(self, slots: int, *, anew: bool) -> None:
         """Map states and table; the table is empty if it is new."""

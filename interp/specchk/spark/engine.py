@@ -19,7 +19,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
@@ -49,7 +48,7 @@ from specchk.spark.homes import NO_HOMES, Homes, tasks_of
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reach import check_scratch, require_reach, token_in
 from specchk.spark.reasons import SPARK_FAILED, ended_by, given_up, native_alone, refuse
-from specchk.spark.session import ShownProgress, is_local, local_session, session, slots
+from specchk.spark.session import ShownProgress, local_session, session
 from specchk.spark.stages import LevelMaker, Made, Watch, remove_tables
 from specchk.spark.states.loaded import Crowded, LedgerStates
 from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
@@ -65,8 +64,7 @@ class SparkOptions(Options, frozen=True):
 
     `master`, `settings`: of the session, if one has to be made.  `partitions` 0: one for each core of
     the executors.  `ledger`: a path or URI that driver and executors share; None is a directory for
-    this run only.  `scratch`: where executors keep their tables, and tasks on one machine what they
-    send.  `shuffle`: let Spark's shuffle move the states on one machine, too.
+    this run only.  `scratch`: where executors keep their tables.
     """
 
     master: str | None = None
@@ -76,7 +74,6 @@ class SparkOptions(Options, frozen=True):
     ledger: str | None = None
     resume: bool = False
     scratch: str | None = None
-    shuffle: bool = False
 
 
 def search(
@@ -245,21 +242,8 @@ class SparkEngine(Engine[int]):
         makes = LevelMaker(
             self.context, self.parcel, self.handed, self._slices, self.shown.describe, self.search.levels
         )
-        if self._is_one_stage:
-            scratch = self.options.scratch
-            sent = host_of(self.packed).scratch / "sent" if scratch else Path(self.context._temp_dir)
-            self.made = makes.on_one_machine(sent)
-        else:
-            self.made = makes.through_shuffle(self.homes, self._within_time)
+        self.made = makes.made(self.homes, self._within_time)
         return frontier
-
-    @property
-    def _is_one_stage(self) -> bool:
-        """Whether all partitions can run at once, each on a core, with a common file system."""
-        # A barrier stage begins only where all of its tasks can run at once; with fewer cores than partitions
-        # Spark would refuse it.
-        has_cores = self.handed.partitions <= slots(self.context)
-        return is_local(self.context) and has_cores and not self.options.shuffle
 
     def size(self, frontier: int) -> int:
         """The number of states in a frontier."""
@@ -269,18 +253,14 @@ class SparkEngine(Engine[int]):
         """Wait for the next level."""
         with self._given_up():
             for made in self.made or ():
-                states, generated = sum(self.search.levels), self.tally.generated
-                if made.slices is not None:
-                    size = self._count(made.slices)
-                    self._report(made.slices, size, made.seconds)
-                    self.is_exhausted = not size
-                    # Not for the empty level at the end: a complete search has not used up its budget.
-                    if size:
-                        self.shown.level([*self.search.levels, size], self.search.meter.seconds)
-                        self.search.look(states + size, self.tally.generated, size)
-                    return size
-                if self.search.look(states, generated, frontier):
-                    break
+                size = self._count(made.slices)
+                self._report(made.slices, size, made.seconds)
+                self.is_exhausted = not size
+                # Not for the empty level at the end: a complete search has not used up its budget.
+                if size:
+                    self.shown.level([*self.search.levels, size], self.search.meter.seconds)
+                    self.search.look(sum(self.search.levels) + size, self.tally.generated, size)
+                return size
         return 0
 
     @contextmanager

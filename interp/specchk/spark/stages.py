@@ -1,44 +1,38 @@
-"""The jobs that compute levels: one stage for all on one machine, or stages with Spark's shuffle between."""
+"""The jobs that compute levels, with Spark's shuffle between their stages."""
 
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
-from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple, Self
 
 from msgspec import Struct
-from py4j.protocol import Py4JError
-from pyspark import InheritableThread, SparkContext
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from specchk.spark.homes import Homes, Load, Placement, tasks_of
 from specchk.spark.ledger import Handed
 from specchk.spark.moving import moved, numbered
-from specchk.spark.one_machine import make_levels, refusal_in, wanted_file
 from specchk.spark.parcel import Host
 from specchk.spark.reasons import SPARK_FAILED
 from specchk.spark.states.slices import Slice, Slices
 from specchk.spark.tasks import absorb, expand, forget, move_on
 
 FUSED, AT_MOST = 8, 2_000_000  # levels in one job with shuffles, and states that they are expected to have
-ATTEMPTS = 4  # jobs in a row that may fail without a new level, as for Spark's stages
-FIRST_PAUSE, LONGEST_PAUSE = 0.005, 0.2  # seconds between two checks for a level
+ATTEMPTS = 4  # jobs in a row that may lose an executor, as for Spark's stages
 WATCH_S = 1.0  # seconds between two checks of the executors
-PATIENCE = 10.0  # seconds for tasks to end once no more levels are wanted
 Within = Callable[[Callable[[], list[Slice]]], list[Slice]]
 
 
 class Made(NamedTuple):
-    """A level, and the seconds that it took; `slices` is None until it is complete."""
+    """A level, and the seconds that it took."""
 
-    slices: list[Slice] | None
-    seconds: float = 0.0
+    slices: list[Slice]
+    seconds: float
 
 
 class LevelMaker(Struct, frozen=True):
@@ -56,44 +50,7 @@ class LevelMaker(Struct, frozen=True):
     describe: Callable[[str], None]
     sizes: list[int]
 
-    def on_one_machine(self, sent: Path) -> Generator[Made, None, None]:
-        """Levels by one job, with files below `sent`; a failed job is repeated as long as there is progress.
-
-        Raises one of `SPARK_FAILED` if there is none, or no place for files; `SpoiledSlice` and `Unwritable`
-        if it is the ledger's fault.
-        """
-        failed = 0
-        while failed < ATTEMPTS:
-            before = len(self.sizes)
-            with StageJob(self, sent) as job:
-                yield from self._watched(job)
-            # Only attempts without a new level count: a job that makes progress may fail as often as
-            # executors are lost.
-            failed = failed + 1 if len(self.sizes) == before else 0
-            failure = job.failure or not_there()
-            # Cancelled by the driver, or Spark's process has ended: another job would end in the same way.
-            if not isinstance(failure, PySparkException | Py4JError) or "cancelled" in str(failure):
-                break
-        raise failure
-
-    def _watched(self, job: StageJob) -> Generator[Made, None, None]:
-        """The levels as a job computes them, until it ends."""
-        began, pause = time.monotonic(), FIRST_PAUSE
-        while True:
-            running = job.is_running  # checked first: what it made is there when it has ended
-            # From the ledger and not from the tasks: the stage returns nothing before its end.
-            slices = self.slices.level(len(self.sizes), self.handed.partitions)
-            if slices is not None:
-                yield Made(slices, time.monotonic() - began)
-                began, pause = time.monotonic(), FIRST_PAUSE
-            elif not running:
-                return
-            else:
-                yield Made(None)
-                job.wait(pause)
-                pause = min(LONGEST_PAUSE, 1.5 * pause)
-
-    def through_shuffle(self, homes: Homes, within: Within) -> Generator[Made, None, None]:
+    def made(self, homes: Homes, within: Within) -> Generator[Made, None, None]:
         """A level, or a few small ones, by each job, run by `within`.
 
         A job is repeated if it lost an executor with tables, whose partitions then have other homes.
@@ -176,66 +133,6 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
-
-
-class StageJob:
-    """A job of one stage that computes all levels; the machine needs a core for each partition.
-
-    It runs in a thread of its own until there is nothing new; leaving the context ends it.
-    """
-
-    def __init__(self, levels: LevelMaker, sent: Path) -> None:
-        self._levels = levels
-        try:
-            sent.mkdir(parents=True, exist_ok=True)
-            self._sent = tempfile.TemporaryDirectory(prefix="job-", dir=sent, ignore_cleanup_errors=True)
-            folder = Path(self._sent.name)
-            self._wanted = wanted_file(folder)
-            self._wanted.touch()
-        except OSError as error:
-            raise PySparkException(f"OSError: no place for what tasks send: {error}") from error
-        level, many = len(levels.sizes) - 1, levels.handed.partitions
-        self._text = f"levels after {level + 1}, {levels.sizes[-1]} states"
-        # A barrier stage: all tasks run at once, which they must since each waits for all others.
-        numbers = levels.context.parallelize(range(many), many)
-        self._rows = numbers.barrier().mapPartitions(partial(make_levels, levels.parcel, level, folder))
-        # Spark keeps groups and descriptions of jobs for each thread; a plain thread would have none of this
-        # one's.
-        self._thread = InheritableThread(target=self._run)
-        self.failure: Exception | None = None
-
-    def _run(self) -> None:
-        try:
-            self._levels.describe(self._text)
-            self._rows.collect()
-        except Exception as error:
-            self.failure = error
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # First gracefully: tasks check for this file, and end with what they have made.  A cancelled stage
-        # would kill them in the middle of a level.
-        self._wanted.unlink(missing_ok=True)
-        self._thread.join(PATIENCE)
-        if self._thread.is_alive():
-            with suppress(*SPARK_FAILED):  # without Spark's process the thread ends by itself
-                self._levels.context.cancelJobGroup(self._levels.handed.run)
-            self._thread.join()
-        # A refusal takes precedence: Spark reports after it only that tasks had to stop.
-        self.failure = refusal_in(Path(self._sent.name)) or self.failure
-        self._sent.cleanup()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it may compute more levels."""
-        return self._thread.is_alive()
-
-    def wait(self, seconds: float) -> None:
-        """Wait for the end, at most this many seconds."""
-        self._thread.join(seconds)
 
 
 def remove_tables(context: SparkContext, parcel: Any, host: Host) -> None:

@@ -5,13 +5,12 @@
 
 A level is one job of these two, with Spark's shuffle between them (`moving`); several small levels are one
 job.  A task has a lot of partitions that have the same home (`homes`): one while levels are large.
-On one machine tasks may do without the shuffle (`one_machine`).
 
 The functions that Spark calls (`expand`, `absorb`, `move_on`, `precede`, `forget`) get a broadcast of the
 packed parcel first.
 
 Memory of a task: its buckets, one block, and the pages of its partitions' tables that it touches, which
-are files except in `one_machine`.
+are files.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from specchk.native.exchange import Buckets, address_of, address_of_bytes, small
 from specchk.native.machine.frames import Thread
 from specchk.native.machine.runs import Run, gaps
 from specchk.native.store import Worker
-from specchk.native.visited import Busy, Visited, VisitedSet
+from specchk.native.visited import Busy, Visited
 from specchk.spark.parcel import Host, worker_host
 from specchk.spark.states.rows import HEAD_BYTES, Lot, Received, Trailer, block_row, target, trailer_row
 from specchk.spark.states.slices import Slice, SliceTally
@@ -121,7 +120,7 @@ class Making:
     """A slice being computed; `visited` has all levels before it."""
 
     def __init__(
-        self, host: Host, visited: VisitedSet, worker: Worker, level: int, partition: int, caught_up: int
+        self, host: Host, visited: Visited, worker: Worker, level: int, partition: int, caught_up: int
     ) -> None:
         self._host, self._visited, self._worker = host, visited, worker
         self._level, self._partition, self._caught_up = level, partition, caught_up
@@ -154,7 +153,7 @@ class Making:
 
 
 @contextmanager
-def making_of(host: Host, visited: VisitedSet, level: int, partition: int) -> Iterator[Making]:
+def making_of(host: Host, visited: Visited, level: int, partition: int) -> Iterator[Making]:
     """A slice to be computed; `visited` has some earlier levels, and afterwards this one; it stays open."""
     caught_up = catch_up(host, visited, level, partition)
     with host.worker() as worker:
@@ -183,7 +182,7 @@ def _beside(place: Path) -> Path:
     return place.with_name(f"{place.name}-{uuid.uuid4().hex}")
 
 
-def catch_up(host: Host, visited: VisitedSet, level: int, partition: int) -> int:
+def catch_up(host: Host, visited: Visited, level: int, partition: int) -> int:
     """Add to a visited set all levels before this one; returns how many of them it should have had."""
     first = visited.levels
     for missing in range(first, level):
