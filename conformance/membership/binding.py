@@ -1,7 +1,9 @@
 """membership.spec and replog: registrations, sessions and controlled shutdowns at the controller.
 
-The system is a controller without partitions, its clock, and the broker epochs that it gave.  A unit of the
-spec's time is `UNIT_MS`.
+The system is a controller with two partitions, its clock, and the broker epochs that it gave.  The first
+partition never has a leader, since its replica is unknown; the second one is there to see whom the controller
+leaves in it.  Sessions are as long as replog's default.  A unit of the spec's time, after which a session may
+not be over, and two of which end it, is the longest possible one, or the shortest.
 """
 
 from __future__ import annotations
@@ -14,19 +16,22 @@ from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerConfig, ControllerState, Registration
 from replog.core.effects import Fired, Received, Send, Timer
 from replog.core.messages import HeartbeatReply, HeartbeatRequest, RegisterReply, RegisterRequest
-from replog.core.types import BrokerState, Error
+from replog.core.types import NO_EPOCH, NO_LEADER, BrokerState, Error, PartitionImage
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
     At,
     Impossible,
+    OutsideSpec,
     action,
     project,
 )
 from specchk.conform.contract.known_bad import BadCode, BadSpec
 from specchk.conform.contract.ruled import CopyingBinding
 
-UNIT_MS = 3_000
+SESSION_MS = 9_000
+"""Kafka's broker.session.timeout.ms."""
+UNKNOWN, NEW, LED = 99, "t-0", "t-1"
 STATES = MappingProxyType({
     BrokerState.FENCED: "fenced", BrokerState.ACTIVE: "active", BrokerState.SHUTTING_DOWN: "leaving",
 })  # fmt: skip
@@ -52,13 +57,17 @@ class Cluster:
         """Return the controller's state of a broker."""
         return self.controller.state.brokers.get(broker, NOBODY)
 
+    def is_active(self, broker: int) -> bool:
+        """Return whether a broker may lead."""
+        return self.of(broker).state is BrokerState.ACTIVE
+
 
 class MembershipBinding(CopyingBinding[Cluster]):
     """Brokers that register, live, leave and die, in the controller's view."""
 
     spec, model = "../../spec/membership.spec", "two_brokers"
     smoke = (At("restarts"),)
-    gate = (At("two_brokers"), At("restarts"))
+    gate = (At("two_brokers"), At("restarts"), At("clock_is_set_back"))
     controls = (
         BadSpec("any metadata unfences", "two_brokers", {"waits_for_registration": "false"}),
         BadSpec("a broker leaves at once", "two_brokers", {"waits_for_others": "false"}),
@@ -71,17 +80,28 @@ class MembershipBinding(CopyingBinding[Cluster]):
                 "broker.broker_epoch != request.broker_epoch", "False", "restarts"),
         BadCode("a repeated registration is a new one", Controller.register,
                 "old.incarnation == request.incarnation", "False", "restarts"),
+        BadSpec("a clock that is set back ends sessions", "clock_is_set_back", {"latest_counts": "false"}),
         BadCode("a broker leaves before others know", Controller._has_left,
                 "broker.applied_version >= self.state.version", "True", "two_brokers"),
     )  # fmt: skip
-    rules = MappingProxyType(
-        {"waits_for_registration": True, "waits_for_others": True, "leaving_expire": True}
-    )
+    rules = MappingProxyType({
+        "waits_for_registration": True, "waits_for_others": True, "leaving_expire": True,
+        "latest_counts": True, "timeout": 1,
+    })  # fmt: skip
 
     def start(self) -> Cluster:
         """No broker has registered."""
-        config = ControllerConfig(session_timeout_ms=self.constants["timeout"] * UNIT_MS)
-        return Cluster(Controller(ControllerState(config)))
+        replicas = tuple(range(self.constants["Brokers"]))
+        partitions = {
+            name: PartitionImage(members, NO_LEADER, NO_EPOCH, 0, members)
+            for name, members in ((NEW, (UNKNOWN,)), (LED, replicas))
+        }
+        return Cluster(Controller(ControllerState(ControllerConfig(), partitions=partitions)))
+
+    @property
+    def unit_ms(self) -> int:
+        """How long a unit of time is."""
+        return SESSION_MS // 2 + 1 if self.constants["clock_steps"] else SESSION_MS
 
     @action("tick")
     def tick(self, cluster: Cluster) -> Answer:
@@ -89,6 +109,14 @@ class MembershipBinding(CopyingBinding[Cluster]):
         if cluster.now == self.constants["MaxTime"]:
             return Impossible("no more time in this model")
         cluster.now, cluster.answer = cluster.now + 1, "nothing"
+        return Accepted()
+
+    @action("set_back")
+    def set_back(self, cluster: Cluster) -> Answer:
+        """The clock is set back."""
+        if not self.constants["clock_steps"] or not cluster.now:
+            return Impossible("no such clock in this model, or it begins")
+        cluster.now, cluster.answer = cluster.now - 1, "nothing"
         return Accepted()
 
     @action("register")
@@ -125,7 +153,13 @@ class MembershipBinding(CopyingBinding[Cluster]):
         return self._within(cluster)
 
     def _handle(self, cluster: Cluster, event: Any, kind: type[Any]) -> list[Any]:
-        effects = cluster.controller.handle(event, cluster.now * UNIT_MS)
+        active = {*filter(cluster.is_active, cluster.controller.state.brokers)}
+        effects = cluster.controller.handle(event, cluster.now * self.unit_ms)
+        led = cluster.controller.state.partitions[LED]
+        gone = {broker for broker in active if not cluster.is_active(broker)}
+        # Who is alone stays in the ISR, and leads no more.
+        if led.leader in gone or (len(led.isr) > 1 and gone & {*led.isr}):
+            raise OutsideSpec(f"{gone} are no longer active, and a partition has {led}")
         for broker, registration in cluster.controller.state.brokers.items():
             if registration.state is BrokerState.SHUTTING_DOWN:
                 cluster.left_at.setdefault(broker, cluster.controller.state.version)
@@ -150,7 +184,7 @@ class MembershipBinding(CopyingBinding[Cluster]):
             "life": {broker: one.incarnation for broker, one in brokers.items()},
             "since": {broker: one.broker_epoch for broker, one in brokers.items()},
             "left_at": {broker: cluster.left_at.get(broker, 0) for broker in brokers},
-            "seen": {broker: one.last_seen_ms // UNIT_MS for broker, one in brokers.items()},
+            "seen": {broker: one.last_seen_ms // self.unit_ms for broker, one in brokers.items()},
             "applied": {broker: max(one.applied_version, 0) for broker, one in brokers.items()},
         }
 
