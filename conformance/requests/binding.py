@@ -26,6 +26,7 @@ from request_server import (
 from replog.core.broker import leader, purgatory
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
+from replog.core.effects import Timer
 from replog.core.messages import (
     LATEST,
     AlterPartitionReply,
@@ -59,6 +60,11 @@ from specchk.conform.contract.ruled import CopyingBinding
 
 EVER_MS = 10**15
 ACKS = MappingProxyType({"zero": 0, "one": 1, "all": -1})
+UNSURE = (
+    Error.UNKNOWN_TOPIC_OR_PARTITION, Error.FENCED_LEADER_EPOCH, Error.INVALID_UPDATE_VERSION,
+    Error.INVALID_REQUEST, Error.NEW_LEADER_ELECTED, Error.NOT_CONTROLLER,
+)  # fmt: skip
+"""Answers to a proposal after which the controller may have it or not."""
 
 
 class RequestsBinding(CopyingBinding[Server]):
@@ -72,6 +78,7 @@ class RequestsBinding(CopyingBinding[Server]):
         At("small_isr"),
         At("elections"),
         At("noted_with_the_first_record"),
+        At("two_readers"),
     )
     controls = (
         BadSpec("a higher HW wakes no consumer", "waiting", {"wakes_consumers": "false"}),
@@ -85,6 +92,7 @@ class RequestsBinding(CopyingBinding[Server]):
         BadCode("a fetch waits twice", leader.on_fetch, "if w.source != source", "if True", "waiting"),
         BadCode("fetches outlive their epoch", purgatory.refuse_stale, "not in (NO_EPOCH, epoch)",
                 "in ()", "elections"),
+        BadSpec("one consumer waits at a time", "two_readers", {"one_place": "true"}),
         BadCode("a produce waits without a timer", leader.finish_produce,
                 "out.append(SetTimer(Timer.PRODUCE_TIMEOUT, request.timeout_ms))", "pass", "waiting"),
         BadCode("the check of the ISR ends", Replica.fire,
@@ -98,7 +106,8 @@ class RequestsBinding(CopyingBinding[Server]):
                 "request.acks != 1", "small_isr"),
     )  # fmt: skip
     rules = MappingProxyType({
-        "wakes_consumers": True, "resigns_aloud": True, "commits_whole": True, "maximal": True,
+        "one_place": False, "wakes_consumers": True, "resigns_aloud": True, "commits_whole": True,
+        "maximal": True,
     })  # fmt: skip
 
     def start(self) -> Server:
@@ -162,6 +171,14 @@ class RequestsBinding(CopyingBinding[Server]):
         self._fetch(server, "reader", epoch, offset, waits=waits)
         return Accepted()
 
+    @action("read_too")
+    def read_too(self, server: Server, offset: int) -> Answer:
+        """Another consumer fetches, and waits."""
+        if not self.constants["two_consumers"]:
+            return Impossible("one consumer in this model")
+        self._fetch(server, "other", None, offset, waits=True)
+        return Accepted()
+
     @action("list_latest")
     def list_latest(self, server: Server, epoch: int | None) -> Answer:
         """A consumer requests the end of the visible records."""
@@ -178,6 +195,20 @@ class RequestsBinding(CopyingBinding[Server]):
             return Impossible("nobody waits")
         server.now_ms += TICK_MS
         server.let_ring()
+        return Accepted()
+
+    @action("ring_early")
+    def ring_early(self, server: Server) -> Answer:
+        """The timer of waiting produces rings before its time."""
+        armed = [alarm for alarm in server.alarms if alarm[1] is Timer.PRODUCE_TIMEOUT]
+        if server.leading is None or not server.leading.produces:
+            return Impossible("no producer waits")
+        first = min(armed)
+        place, others = server.alarms.index(first), len(server.alarms) - 1
+        server.ring(first)
+        # Of timers that ring at the same time it stays the one that was set first.
+        server.alarms[place:place] = server.alarms[others:]
+        del server.alarms[others + 1 :]
         return Accepted()
 
     @action("ring")
@@ -222,6 +253,14 @@ class RequestsBinding(CopyingBinding[Server]):
         server.receive(CONTROLLER, reply)
         return Accepted()
 
+    @action("leave_open", ways=tuple(error.name for error in UNSURE))
+    def leave_open(self, server: Server, way: str) -> Answer:
+        """An answer arrives that does not decide."""
+        if server.leading is None or server.leading.pending is None or server.proposal is None:
+            return Impossible("nothing is proposed")
+        server.receive(CONTROLLER, AlterPartitionReply(server.proposal.correlation, Error[way]))
+        return Accepted()
+
     @action("settle_by_metadata")
     def settle_by_metadata(self, server: Server, granted: bool) -> Answer:
         """Metadata arrives before that answer."""
@@ -260,6 +299,9 @@ class RequestsBinding(CopyingBinding[Server]):
         periodic = [timer for _, timer, _ in server.alarms if timer in PERIODIC.values()]
         if len(periodic) != len(PERIODIC):
             raise OutsideSpec(f"these timers are set: {periodic}")
+        for waiting in [] if leading is None else leading.produces:
+            if not any(a[1] is Timer.PRODUCE_TIMEOUT and a[0] <= waiting.deadline_ms for a in server.alarms):
+                raise OutsideSpec("no timer will ring for a produce that waits")
         known = -1 if leading is None else leading.remotes[FOLLOWER].leo
         # The HW for which a produce waits is determined by the time of its answer, not by the leader's state.
         ends = {batch.base_offset: batch.next_offset for batch in state.log.batches}

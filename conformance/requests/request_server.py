@@ -33,10 +33,10 @@ from specchk.conform.contract.binding import (
     OutsideSpec,
 )
 
-BROKER, FOLLOWER, PRODUCER, READER = 0, 1, -100, -101
+BROKER, FOLLOWER, PRODUCER, READER, OTHER = 0, 1, -100, -101, -102
 PARTITION, TICK_MS = "t-0", 1_000
-SOURCES = MappingProxyType({"copier": FOLLOWER, "reader": READER})
-WHO = MappingProxyType({FOLLOWER: "copier", READER: "reader"})
+SOURCES = MappingProxyType({"copier": FOLLOWER, "reader": READER, "other": OTHER})
+WHO = MappingProxyType({number: who for who, number in SOURCES.items()})
 PERIODIC = MappingProxyType({"isr_check": Timer.ISR_CHECK, "hw_checkpoint": Timer.HW_CHECKPOINT})
 WAITS = (Timer.FETCH_WAIT, Timer.PRODUCE_TIMEOUT)
 ERRORS = MappingProxyType({
