@@ -5,6 +5,9 @@ all that decides what is in it, the sources that compute it included: whole room
 module can be left out.  A file is sealed under its own name (`sealed`):
 
 - one that is missing, cut short, changed, or another one under this name is as good as none;
+- so is one of another user, as object code is kept, too: whoever writes here runs code as this user.  The
+  seal does not help, as anyone can compute it.  The directory is this user's alone (mode 0700), and one
+  that another user owns or can write to is not used (`refusal`);
 - a file appears whole or not at all (written beside its place, then renamed), so runs at the same time
   do not disturb each other;
 - a directory that cannot be written costs the time to compute again, nothing else.
@@ -44,10 +47,31 @@ def cache_directory() -> Path | None:
     return None
 
 
+def refusal() -> str | None:
+    """Why the directory is not used, a sentence; None if it is.  One of this user's is closed to others."""
+    directory = cache_directory()
+    try:
+        status = None if directory is None else directory.stat()
+        if directory is None or status is None:
+            return None
+        reason = "it belongs to another user"
+        if status.st_uid == os.geteuid():
+            if status.st_mode & 0o077:  # made under another umask
+                directory.chmod(0o700)
+            if not directory.stat().st_mode & 0o022:
+                return None
+            reason = "other users can write to it"
+    except OSError:  # none there, or none that can be read or written: see above
+        return None
+    return (
+        f"the cache {directory} is not used because {reason}: set XDG_CACHE_HOME to a directory of your own"
+    )
+
+
 def place(folder: str, name: str) -> Path | None:
     """The path of a kept file, None if nothing is kept."""
     directory = cache_directory()
-    return None if directory is None else directory / folder / name
+    return None if directory is None or refusal() else directory / folder / name
 
 
 def has_any(folder: str, beginning: str) -> bool:
@@ -73,8 +97,13 @@ def library(name: str) -> str:
 
 def read(path: Path | None) -> bytes | None:
     """The content under this name; None if there is none, or if it differs from the written content."""
+    if path is None:
+        return None
     try:
-        return None if path is None else unsealed(path.name, path.read_bytes())
+        with FileIO(path) as file:
+            # Of the open file: between a look at a path and the next there may be another file.
+            is_own = os.fstat(file.fileno()).st_uid == os.geteuid()
+            return unsealed(path.name, file.readall()) if is_own else None
     except (OSError, Damaged):
         return None
 
@@ -83,8 +112,8 @@ def write(path: Path | None, data: bytes) -> None:
     """Keep the content, if possible."""
     if path is not None:
         with suppress(OSError):
-            # For this user alone: what is kept is compiled code, too, and is run without another check.
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
             replace(path, sealed(path.name, data))
 
 

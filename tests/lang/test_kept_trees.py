@@ -10,11 +10,11 @@ import pytest
 
 from specchk.lang.syntax import kept_trees
 from specchk.lang.syntax.build import MAX_DEPTH
-from specchk.lang.syntax.kept_trees import keep_tree, read_tree, read_with, written
+from specchk.lang.syntax.kept_trees import keep_tree, read_tree
 from specchk.lang.syntax.parse import parse
 from specchk.lang.syntax.reading import parse_expression, parse_once
 from specchk.lang.text.diagnostics import Report
-from specchk.lang.text.source import Source, Span
+from specchk.lang.text.source import Source
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = ROOT / "spec" / "placement.spec"
@@ -56,17 +56,6 @@ def test_a_copy_under_another_path_has_the_tree_with_that_path(cache: Path) -> N
     assert found is not None
     assert all(decl.span.source is copy for decl in found.decls)
     assert b"long.spec" not in next(cache.iterdir()).read_bytes()
-
-
-def test_a_source_that_is_not_numbered_is_written_whole() -> None:
-    """An option's text is part of a program, not a file; a numbered source is the reader's, each time."""
-    option = Source("--set", "3")
-    places = [Span(LONG, 1, 2), Span(option, 0, 1), Span(LONG, 3, 4)]
-    copy = Source("copy.spec", LONG.text)
-    found = read_with(written(places, (LONG,)), (copy,))
-    assert found == [Span(copy, 1, 2), Span(option, 0, 1), Span(copy, 3, 4)]
-    assert found[0].source is copy
-    assert found[2].source is copy
 
 
 def test_a_short_text_is_parsed_where_the_parser_is(cache: Path) -> None:

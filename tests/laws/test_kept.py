@@ -15,7 +15,6 @@ from specchk.conform.covers import cache
 from specchk.conform.gate import controls
 from specchk.conform.mutation import mutate
 from specchk.conform.replay import forbidden
-from specchk.conform.work import programs
 from specchk.lang.syntax import kept_trees, tables
 from specchk.native import compiler, engine
 from specchk.native.compiler import _essence
@@ -29,7 +28,6 @@ TOP = PACKAGES["specchk"]
 KEEPERS = {
     tables.__name__: tables.ROOMS,
     kept_trees.__name__: kept_trees.ROOMS,
-    programs.__name__: programs.ROOMS,
     compiler.__name__: compiler.ROOMS,
     loading.__name__: loading.ROOMS,
     cache.__name__: cache.ROOMS,

@@ -13,7 +13,6 @@ from agreement import test_contract, toy_engine
 from agreement.both import program_of
 from laws import sources, test_floors, test_kept, test_sizes
 from specchk.conform.covers import cache
-from specchk.conform.work import programs
 from specchk.lang.syntax import kept_trees, tables
 from specchk.native import compiler, engine
 from specchk.search.engine import Options
@@ -24,7 +23,7 @@ from specchk.symbolic.kernels import loading
 # A room, and who keeps something that depends on it, under a name that has the sources of its rooms.
 ROOMS = [
     (tables, "lang"), (kept_trees, "lang"), (compiler, "codegen"), (compiler, "ir"), (compiler, "native"),
-    (loading, "codegen"), (cache, "meaning"), (cache, "conform/covers"), (programs, "compile"),
+    (loading, "codegen"), (cache, "meaning"), (cache, "conform/covers"),
     (engine, "native"), (spark_engine, "spark"),
 ]  # fmt: skip
 # Edits of a module that leave something out, or let something in, and the law that names it.

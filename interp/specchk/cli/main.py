@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 import click
 
+from specchk import kept
 from specchk.cli import output, starting
 from specchk.cli.ends import exit_code
 
@@ -62,6 +63,8 @@ class Commands(click.Group):
             return None
         command: click.Command = import_module(f"specchk.cli.{COMMANDS[cmd_name][0]}").command
         starting.command()
+        if refusal := kept.refusal():
+            output.echo(f"warning: {refusal}", err=True)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -69,18 +69,6 @@ def instantiate_steps(checked: CheckedSpec, model: str | None, overrides: Mappin
     return _instance(checked, _without_properties(checked, model, overrides))
 
 
-def instance_of(
-    checked: CheckedSpec, model: str | None, overrides: Mapping[str, str], program: Program, *,
-    has_properties: bool,
-) -> Instance:  # fmt: skip
-    """As `instantiate` or `instantiate_steps`, reusing the program computed before for an equal spec."""
-    choose = choose_model if has_properties else _without_properties
-    fixed = choose(checked, model, overrides)
-    lowering = Lowering(checked, fixed)
-    lowering.variables()  # which expressions read
-    return Instance(program, fixed, lowering)
-
-
 def _without_properties(checked: CheckedSpec, model: str | None, overrides: Mapping[str, str]) -> FixedModel:
     fixed = choose_model(checked, model, overrides)
     fixed.properties = ()

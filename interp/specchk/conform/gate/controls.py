@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from specchk import kept
-from specchk.compile.instantiate import Instance
+from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import Binding
 from specchk.conform.contract.failures import LOST
 from specchk.conform.contract.known_bad import BadCode, BadFile, BadSpec, BadStart, NoSuchText, planted
@@ -31,7 +31,6 @@ from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.spec_side import SpecSide
 from specchk.conform.work.crews import Crew
-from specchk.conform.work.programs import whole_instance
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
@@ -93,7 +92,7 @@ def trials(
 
     @cache
     def instance(model: str, bounds: Bounds) -> Instance:
-        return instances.get((model, bounds)) or whole_instance(checked, model, dict(bounds))
+        return instances.get((model, bounds)) or instantiate(checked, model, dict(bounds))
 
     @cache
     def suite(model: str, bounds: Bounds) -> Suite:

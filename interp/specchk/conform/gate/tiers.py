@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specchk.compile.instantiate import Instance
+from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import At, Binding
 from specchk.conform.covers.cache import cached_suite
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase, label_of
@@ -31,7 +31,6 @@ from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, run_suite
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.work.forks import each
-from specchk.conform.work.programs import whole_instance
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 from specchk.processes import cores
@@ -115,7 +114,7 @@ def parts_of(
     parts = []
     spec = of_spec(checked)[0] if choices is not None else ""
     for at in chosen:
-        instance = whole_instance(checked, at.model or cls.model, at.bounds)
+        instance = instantiate(checked, at.model or cls.model, at.bounds)
         part = Part(at, instance, cls(instance.program))
         listed = choices.of(spec, part.label, instance.program) if choices is not None else None
         parts.append(replace(part, listed=listed))

@@ -29,7 +29,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct, field
 
-from specchk.compile.instantiate import Instance
+from specchk.compile.instantiate import Instance, instantiate
 from specchk.conform.contract.binding import At, Binding, BindingError
 from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.load import only_class
@@ -45,7 +45,6 @@ from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import Runner
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_walks
 from specchk.conform.work.effort import ENDLESS, TooMuch, WorkMeter
-from specchk.conform.work.programs import whole_instance
 from specchk.lang.frontend import CheckedSpec
 
 T = TypeVar("T")
@@ -150,7 +149,7 @@ class Bench(Struct):
         key = repr((at.model, sorted(at.bounds.items())))
         if key not in self.programs:
             model = at.model or self.binding().model
-            self.programs[key] = whole_instance(self.checked, model, at.bounds)
+            self.programs[key] = instantiate(self.checked, model, at.bounds)
         return self.programs[key]
 
     def suite(self, at: At, max_states: int | None) -> Suite:

@@ -18,13 +18,13 @@ from functools import partial
 
 from msgspec import Struct
 
+from specchk.compile.instantiate import instantiate_steps
 from specchk.conform.contract.load import only_class
 from specchk.conform.contract.recording import BadRecording, Recording, parse
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.mutation.members import Bench, Reporter, load
 from specchk.conform.recordings.validate import Validator
 from specchk.conform.work.effort import TooMuch
-from specchk.conform.work.programs import steps_instance
 from specchk.lang.frontend import check
 
 
@@ -89,5 +89,5 @@ class Recorded(Struct, frozen=True):
             path = str((bench.folder / tracing.spec).resolve())
             if path not in bench.specs:
                 bench.specs[path] = check(path)
-            bench.validators[key] = Validator(steps_instance(bench.specs[path], tracing.model, constants))
+            bench.validators[key] = Validator(instantiate_steps(bench.specs[path], tracing.model, constants))
         return bench.validators[key]

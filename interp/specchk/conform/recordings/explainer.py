@@ -10,6 +10,7 @@ from time import perf_counter
 
 from msgspec import Struct
 
+from specchk.compile.instantiate import instantiate_steps
 from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.recording import BadRecording, Recording, decode
 from specchk.conform.contract.tracing import Tracing
@@ -18,7 +19,6 @@ from specchk.conform.recordings.corrupt import KINDS, spoil
 from specchk.conform.recordings.explanation import explanation_of
 from specchk.conform.recordings.result import Copy, RecordingResult
 from specchk.conform.recordings.validate import Explained, Validator
-from specchk.conform.work.programs import steps_instance
 from specchk.lang.frontend import CheckedSpec
 from specchk.meaning.undefined import Undefined
 
@@ -110,7 +110,7 @@ class RecordingExplainer:
         constants = constants_of(self.cls, recording)
         key = tuple(sorted(constants.items()))
         if key not in self._validators:
-            instance = steps_instance(self.checked, self.cls.model, constants)
+            instance = instantiate_steps(self.checked, self.cls.model, constants)
             try:
                 self._validators[key] = Validator(instance)
             except Undefined as undefined:
