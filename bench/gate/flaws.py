@@ -42,7 +42,6 @@ from specchk.conform.behaviour import accepted
 from specchk.conform.behaviour.running import taken
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import load_behaviours, load_binding
-from specchk.conform.gate import choices
 from specchk.conform.gate.tiers import BUDGETS, Part, parts_of, run_part
 from specchk.conform.mutation.members import Bench, Kill, Reporter
 from specchk.conform.mutation.mutants import Mutant, load
@@ -50,6 +49,7 @@ from specchk.conform.mutation.patches import Patch, forget, install, source_of
 from specchk.conform.mutation.reach import touched
 from specchk.conform.mutation.recorded import Recorded
 from specchk.conform.replay.divergence import differences, wanted
+from specchk.conform.work import lock_file
 from specchk.conform.work.forks import Say, Task, run_all
 from specchk.lang.frontend import check
 
@@ -108,7 +108,7 @@ class Bound:
         """The suites by their names."""
         cls = load_binding(self.path)
         checked = check(str(self.path.parent / cls.spec))
-        known = choices.read(self.path.parent / choices.NAME)
+        known = lock_file.read(self.path.parent / lock_file.NAME).choices
         made = parts_of(cls, checked, self.suites or cls.gate, None if self.suites else known)
         return {f"{self.name}: {part.name}": part for part in made}
 

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from conform.counter_behaviours import Answer, Counter, Ways
 from specchk.cli.accepted.behaviour import command
-from specchk.conform.behaviour import accepted
-from specchk.conform.behaviour.accepted import BadAccepted
 from specchk.conform.behaviour.comparison import ADDED, CHANGED, MISSING, ORDER, SOMEWHERE
 from specchk.conform.behaviour.running import Behaved, behave
 from specchk.conform.behaviour.symbols import symbols_of
 from specchk.conform.behaviour.texts import NoText, Texts
 from specchk.conform.report.behaviour_report import text
+from specchk.conform.work import lock_file
+from specchk.conform.work.lock_file import BadLock, LockFile
 
 FILE = Path(__file__).with_name("counter_behaviours.py")
 PLANTED = {
@@ -156,15 +156,14 @@ def test_texts_are_the_same_for_equal_values():
 def test_the_lock_is_read_as_written_and_refused_when_edited(tmp_path):
     """`read` is the inverse of `write`; a changed digit, and a truncated file, are refused."""
     runs = dict(behave(Counter(), None, 1).runs)
-    path = tmp_path / accepted.NAME
-    accepted.write(path, runs)
-    assert accepted.read(path) == runs
+    path = tmp_path / lock_file.NAME
+    lock_file.write(path, LockFile(behaviour=runs))
+    assert lock_file.read(path).behaviour == runs
     whole = path.read_text()
     for edited in (whole.replace("group = 1", "group = 2", 1), whole[: len(whole) // 2]):
         path.write_text(edited)
-        with pytest.raises(BadAccepted):
-            accepted.read(path)
-    assert accepted.read(tmp_path / "none.lock") is None
+        with pytest.raises(BadLock):
+            lock_file.read(path)
 
 
 def copy_of(tmp_path: Path, ways: str = "Ways()") -> Path:

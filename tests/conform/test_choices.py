@@ -20,17 +20,17 @@ from binding import ReplogBinding
 from laws.sources import ROOT
 from specchk.cli.commands.conform import command
 from specchk.conform.contract.binding import Answer, At, action
-from specchk.conform.covers.cases import CaseStep
-from specchk.conform.gate.choices import NAME, BadChoices, Choices, ChosenPath, Listed, of_model, read, write
+from specchk.conform.gate.choices import listed_of, of_model
 from specchk.conform.gate.chosen import NotExplored, explored
 from specchk.conform.gate.lock import of_spec
 from specchk.conform.gate.tiers import Part, SuiteBudget, parts_of, run_part, run_parts
 from specchk.conform.replay.suites import Coverage, SuiteResult
+from specchk.conform.work.lock_file import NAME, BadLock, Choices, ChosenPath, Listed, LockFile, read, write
 from specchk.lang.frontend import check
 
 CHECKED = check("stairs.spec", SPEC)
 FINGERPRINT = of_spec(CHECKED)[0]
-ABOUT = Choices(FINGERPRINT, "impl1")
+ABOUT = Choices(FINGERPRINT, "impl1", {})
 
 
 def parts(cls=StairsBinding, choices: Choices | None = None) -> list[Part]:
@@ -87,10 +87,10 @@ def test_a_class_that_is_taken_after_all_is_told(choices):
 def test_a_list_of_another_spec_or_model_does_not_count(choices):
     """By the spec's fingerprint, the model's constants, and the suite's name."""
     program = parts()[0].instance.program
-    assert choices.of(FINGERPRINT, "small", program) is not None
-    assert choices.of("another", "small", program) is None
-    assert choices.of(FINGERPRINT, "small", parts()[1].instance.program) is None
-    assert choices.of(FINGERPRINT, "other", program) is None
+    assert listed_of(choices, FINGERPRINT, "small", program) is not None
+    assert listed_of(choices, "another", "small", program) is None
+    assert listed_of(choices, FINGERPRINT, "small", parts()[1].instance.program) is None
+    assert listed_of(choices, FINGERPRINT, "other", program) is None
     other = covered(choices=replace(choices, spec="another"))
     assert (other.never, other.missed) == ((), covered().missed)
 
@@ -122,42 +122,27 @@ def test_a_product_that_diverges_says_nothing():
 
 def test_a_way_that_is_no_path_is_refused(choices):
     """A manually edited file is not trusted."""
-    for steps in ((CaseStep("fly", ()),), (CaseStep("rest", ()),), (CaseStep("jump", (), 7),)):
-        small = replace(choices.suites["small"], ways=(ChosenPath(steps),))
-        with pytest.raises(BadChoices, match="not a path"):
+    for steps in ((("fly", 0),), (("rest", 0),), (("jump", 7),)):
+        small = replace(choices.suites["small"], ways=(ChosenPath(0, steps),))
+        with pytest.raises(BadLock, match="not a path"):
             covered(choices=replace(choices, suites={"small": small}))
 
 
 names = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=9)
-steps = st.builds(CaseStep, names, st.lists(names, max_size=2).map(tuple), st.integers(0, 3))
-ways = st.builds(ChosenPath, st.lists(steps, max_size=2).map(tuple), st.integers(0, 2))
+steps = st.tuples(names, names, st.integers(0, 3)) | st.tuples(names, st.integers(0, 3))
+ways = st.builds(ChosenPath, st.integers(0, 2), st.lists(steps, max_size=2).map(tuple))
 lists = st.builds(
-    Listed, names, st.integers(0, 9), st.integers(0, 9), st.dictionaries(names, names, max_size=2),
-    st.lists(ways, max_size=2).map(tuple), names,
+    Listed, names, st.integers(0, 9), st.integers(0, 9), names, st.dictionaries(names, names, max_size=2),
+    st.lists(ways, max_size=2).map(tuple),
 )  # fmt: skip
 
 
 @given(found=st.builds(Choices, names, names, st.dictionaries(names, lists, max_size=2)))
 def test_choices_are_read_as_they_were_written(tmp_path_factory, found):
     """`read` is the inverse of `write`."""
-    path = tmp_path_factory.mktemp("choices") / "choices.lock"
-    write(path, found)
-    assert read(path) == found
-
-
-def test_what_is_no_list_is_refused(tmp_path):
-    """Broken TOML, another version, missing parts; a missing file has no choices."""
-    path = tmp_path / "choices.lock"
-    assert read(path) is None
-    for text in (
-        "[[",
-        "version = 99",
-        "version = 1",
-        "version = 1\nspec = 'a'\nimplementation = 'b'\nsuites = 3",
-    ):
-        path.write_text(text)
-        with pytest.raises(BadChoices):
-            read(path)
+    path = tmp_path_factory.mktemp("choices") / NAME
+    write(path, LockFile(choices=found))
+    assert read(path) == LockFile(choices=found)
 
 
 def test_a_model_is_known_by_what_it_sets():
@@ -199,7 +184,7 @@ def test_a_gate_counts_what_was_explored(gate: Gate):
     assert "not taken, since" in gate.conform("--model", "small")[1]
     code, text = gate.conform("--update-choices", "--junit", "a.xml", "--html", "a.html")
     assert code == 0
-    assert "choices: choices.lock written; 2 allowed classes are never taken" in text
+    assert "choices: specchk.lock written; 2 allowed classes are never taken" in text
     assert re.search(r"small, classes, .* (\d+) of \1 classes \(1 more are allowed but never taken\)", text)
     (suite, _) = ElementTree.parse(gate.folder / "a.xml").getroot().findall("testsuite")[:2]
     found = {one.get("name"): one.get("value") for one in suite.iter("property")}
@@ -222,7 +207,7 @@ def test_a_gate_that_takes_what_it_never_takes_ends_with_14(gate: Gate):
     gate.bind("EitherWay")
     code, text = gate.conform()
     assert code == 14
-    assert text.startswith("wrong: 2 classes that choices.lock lists as never taken were taken")
+    assert text.startswith("wrong: 2 classes that specchk.lock lists as never taken were taken")
     assert "small: WRONG: listed as never taken, but taken" in text
     assert "explored with another implementation" in text
     assert [one["label"] for one in json.loads(gate.conform("--json")[1])["choices"]["wrong"]] == [
@@ -245,27 +230,27 @@ def test_a_gate_does_not_count_what_is_stale(gate: Gate):
     told = json.loads(gate.conform("--json")[1])
     assert (told["choices"]["of_this_spec"], told["choices"]["never"]) == (False, 0)
     assert all(one["coverage"]["classes_missed"] for one in told["suites"])
-    assert "belongs to another spec and is ignored" in gate.conform()[1]
+    assert "belong to another spec and are ignored" in gate.conform()[1]
 
 
 def test_a_spoilt_list_is_an_error(gate: Gate):
     """It is not treated as missing."""
     gate.conform("--update-choices")
-    path = gate.folder / "choices.lock"
-    for was, now in (("states = ", "states = 1"), ("[", "[["), ("seal", "deal")):
+    path = gate.folder / NAME
+    for was, now in (("states = ", "states = 1"), ("\n[", "\n[["), ("seal", "deal")):
         whole = path.read_text(encoding="utf-8")
         path.write_text(whole.replace(was, now, 1), encoding="utf-8")
         code, text = gate.conform()
         assert code != 0
-        assert "choices.lock" in text
-        assert "write a new one with --update-choices" in text
+        assert NAME in text
+        assert "delete it and write a new one" in text
         path.write_text(whole, encoding="utf-8")
 
 
 def test_a_reason_is_told_once(gate: Gate):
     """For any number of suites with the same reason."""
     gate.conform("--update-choices")
-    path = gate.folder / "choices.lock"
+    path = gate.folder / NAME
     path.write_text(path.read_text(encoding="utf-8").replace('reason = ""', 'reason = "one at a time"'))
     assert gate.conform()[1].count("  because one at a time\n") == 1
 
@@ -284,11 +269,11 @@ def test_a_divergence_is_the_last_that_is_told(gate: Gate):
 def test_the_list_of_replog_is_what_its_product_shows():
     """For the smallest of its models the file equals the exploration: states, steps, classes and paths."""
     checked = check(str(ROOT / "spec" / "replication.spec"))
-    kept = read(ROOT / "conformance" / NAME)
+    kept = read(ROOT / "conformance" / NAME).choices
     assert kept is not None
     at = At("two_brokers", {"MaxCrashes": "0", "acks": "one"})
     (part,) = parts_of(ReplogBinding, checked, [at])
-    listed = kept.of(of_spec(checked)[0], part.label, part.instance.program)
+    listed = listed_of(kept, of_spec(checked)[0], part.label, part.instance.program)
     assert listed is not None
     found = explored([part], [run_part(part, SuiteBudget())], SuiteBudget(), kept)
     assert found.suites == {part.label: listed}

@@ -14,7 +14,8 @@ from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import At
 from specchk.conform.covers.cases import label_of
 from specchk.conform.gate.choices import of_model
-from specchk.conform.gate.conditions import NAME, proved, read, shown_in
+from specchk.conform.gate.conditions import proved, shown_in
+from specchk.conform.work.lock_file import NAME, read
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 
@@ -25,7 +26,7 @@ QUICK = ("two_crashes", "three_epochs", "power_loss_and_crash", "elr_and_isr", "
 @pytest.mark.system
 def test_the_conditions_of_replog_are_impossible_as_the_lock_has_them():
     """17 of 62 by induction, and all others by hulls in every model, which the next test repeats."""
-    listed = read(ROOT / "conformance" / NAME)
+    listed = read(ROOT / "conformance" / NAME).conditions
     assert listed is not None
     programs = [instantiate(REPLICATION, at.model, at.bounds).program for at in GATE]
     shown = proved(REPLICATION, programs)
@@ -41,7 +42,7 @@ def test_the_conditions_of_replog_are_impossible_as_the_lock_has_them():
 ])  # fmt: skip
 def test_hulls_prove_the_conditions_of_replog_in_each_model(at: At):
     """For all offsets, in each model except those that the lock names."""
-    listed = read(ROOT / "conformance" / NAME)
+    listed = read(ROOT / "conformance" / NAME).conditions
     assert listed is not None
     program = instantiate(REPLICATION, at.model, at.bounds).program
     open_ = {one for one in listed.undecided if not one.proved}
@@ -55,7 +56,7 @@ def test_hulls_prove_the_conditions_of_replog_in_each_model(at: At):
 
 def test_the_lock_counts_the_models_that_have_a_condition():
     """`unbounded` is the number of different models of the gate that have it, where none is bounded."""
-    listed = read(ROOT / "conformance" / NAME)
+    listed = read(ROOT / "conformance" / NAME).conditions
     assert listed is not None
     programs = {}
     for at in GATE:

@@ -27,7 +27,7 @@ from agreement.both import program_of
 from laws.sources import ROOT
 from specchk import kept
 from specchk.conform.covers.cache import cached_suite
-from specchk.conform.gate import choices, lock, since
+from specchk.conform.gate.lock import digest_of
 from specchk.conform.mutation.members import Kill
 from specchk.conform.mutation.mutants import Mutant
 from specchk.conform.mutation.outcomes import (
@@ -39,6 +39,7 @@ from specchk.conform.mutation.outcomes import (
     write_outcome,
 )
 from specchk.conform.replay.frozen import frozen
+from specchk.conform.work import lock_file
 from specchk.lang.syntax.layout import LayoutFilter
 from specchk.lang.syntax.tables import load_parser
 from specchk.native.compiler import KernelSource, load_kernel
@@ -49,7 +50,6 @@ PROGRAM = INSTANCE.program
 MUTANT = Mutant("m", "none", "A flaw.", ())
 OUTCOME = MutantOutcome(MUTANT, (Kill("tests", "a", "fails", 0.25, True),), ("tests",), 3, "done", 0.5)
 GROUND = Baseline((), (), 3, {"m": {"till": frozenset({1, 2})}}, {"m": 77})
-MAP = since.CallMap({"put": (("log.py", "write"),)}, {("log.py", "write"): "abc"})
 GRAMMAR = 'decl: "a" NAME _NEWLINE\nexpr: NAME\nNAME: /[b-z]/\n_NEWLINE: /\\n/\n%declare _INDENT _DEDENT\n'
 
 
@@ -65,11 +65,11 @@ def files(folder: Path) -> list[Believed]:
     """One file of every kind that is kept, sealed or frozen."""
     made = [
         *(Believed(path, lambda path=path: kept.read(path)) for path in _kept(folder)),
-        *_locks(folder),
+        _lock(folder),
         _frozen(folder),
     ]
     kinds = {one.path.parent.name for one in made}
-    assert {"suites", "grammars", "kernels", "mutants", "calls"} <= kinds
+    assert {"suites", "grammars", "kernels", "mutants"} <= kinds
     assert all(one.believed() is not None for one in made)
     return made
 
@@ -79,7 +79,6 @@ def _kept(folder: Path) -> list[Path]:
     load_parser(GRAMMAR, LayoutFilter())
     write_outcome("an outcome", OUTCOME)
     write_ground("the ground", GROUND)
-    since.write_map(since.map_path(folder / "binding.py", "about"), MAP)
     for step, is_long in ((1, False), (2, True)):
         program = program_of(f"spec s\nvar n : 0..3 = 0\naction up():\n    n' = (n + {step}) % 4\n", folder)
         assert program is not None
@@ -87,22 +86,17 @@ def _kept(folder: Path) -> list[Path]:
     return sorted(path for path in (folder / "cache" / "specchk").rglob("*") if path.is_file())
 
 
-def _locks(folder: Path) -> list[Believed]:
-    def believed(path: Path, read: Callable[[Path], Any], refused: type[Exception]) -> Callable[[], Any]:
-        def ask() -> Any:
-            try:
-                return read(path)
-            except refused as error:
-                return None if str(path) in str(error) else "a file that is not named"
+def _lock(folder: Path) -> Believed:
+    path = folder / lock_file.NAME
 
-        return ask
+    def believed() -> Any:
+        try:
+            return lock_file.read(path)
+        except lock_file.BadLock as error:
+            return None if str(path) in str(error) else "a file that is not named"
 
-    reads = (lock.NAME, lock.read, lock.BadLock), (choices.NAME, choices.read, choices.BadChoices)
-    made = []
-    for name, *how in reads:
-        shutil.copy(ROOT / "conformance" / name, folder)
-        made.append(Believed(folder / name, believed(folder / name, *how)))
-    return made
+    shutil.copy(ROOT / "conformance" / lock_file.NAME, folder)
+    return Believed(path, believed)
 
 
 def _frozen(folder: Path) -> Believed:
@@ -160,7 +154,7 @@ def test_no_damage_is_believed(believed: list[Believed], seed: int) -> None:
 
 def test_what_is_kept_says_what_was_written(believed: list[Believed]) -> None:
     """Nothing is lost, or a cache would change verdicts."""
-    assert len(believed) >= 9
+    assert len(believed) >= 8
     assert replace_seconds(read_outcome("an outcome", MUTANT)) == replace_seconds(OUTCOME)
     assert read_ground("the ground") == GROUND
     assert read_outcome("another", MUTANT) is None
@@ -273,15 +267,12 @@ def test_a_lock_of_damaged_numbers_is_refused_with_a_sentence(tmp_path: Path, mo
     (tmp_path / "gate").mkdir()
     copy = Copy(tmp_path / "gate")
     assert copy.conform("--update-lock").code == 0
-    path = copy.folder / lock.NAME
+    path = copy.folder / lock_file.NAME
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("covered = 16", "covered = 10"), encoding="utf-8")
     done = copy.conform("--lock")
     assert done.code == 2
-    assert (
-        "was edited, merged or damaged after it was written; restore the reviewed file, or write a new one"
-        in done.text
-    )
+    assert "was edited, merged or damaged after it was written; restore the reviewed file" in done.text
     path.write_text(text, encoding="utf-8", newline="\r\n")
     assert copy.conform("--lock").code == 0
 
@@ -296,7 +287,7 @@ def test_scores_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
              "shortfall": "", "mutants": rows}  # fmt: skip
     path = tmp_path / "scores.json"
     path.write_text(json.dumps(found))
-    assert read_scores([str(path)]).kills["curated"] == lock.Kills(1, 2, lock.digest_of("ab"))
+    assert read_scores([str(path)]).kills["curated"] == lock_file.Kills(1, 2, digest_of("ab"))
     undecided = [*rows, {**rows[1], "id": "c", "verdict": "unfinished"}]
     for wrong in ({"killed": 2}, {"counted": 1}, {"mutants": undecided, "counted": 3}):
         path.write_text(json.dumps(found | wrong))

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from two_phase_copy import Copy
 
-from specchk.conform.gate import lock
+from specchk.conform.work import lock_file
 
 BUGS = {
     "votes_before_the_disk_has_it": (
@@ -76,10 +76,13 @@ def test_a_missing_lock_is_an_error(copy: Copy):
 def test_a_gate_below_its_lock_ends_with_14(copy: Copy):
     """With the suite and the numbers; so does another spec, with the action that changed."""
     copy.conform("--update-lock")
-    path = copy.folder / lock.NAME
-    was = lock.read(path)
+    path = copy.folder / lock_file.NAME
+    contents = lock_file.read(path)
+    was = contents.gate
+    assert was is not None
     three = replace(was.suites["three"], covered=was.suites["three"].covered + 100)
-    lock.write(path, replace(was, suites={**was.suites, "three": three}))
+    gate = replace(was, suites={**was.suites, "three": three})
+    lock_file.write(path, replace(contents, gate=gate))
     copy.edit("two_phase.spec", "require p not in alive", "require not (p in alive)")
     done = copy.conform("--lock", "--json")
     assert done.code == 14
@@ -149,7 +152,7 @@ def test_the_files_of_a_green_gate(copy: Copy):
     assert list(suites) == ["two (classes)", "three (classes)", "gate"]
     assert [case.get("name") for case in suites["gate"].findall("testcase")][-1] == "lock"
     assert not root.findall(".//failure")
-    text = (copy.folder / lock.NAME).read_text()
+    text = (copy.folder / lock_file.NAME).read_text()
     assert '[mutants."curated"]\nkilled = 3\nall = 4' in text
     page = (copy.folder / "a.html").read_text()
     classes = sum(map(int, re.findall(r"classes = (\d+)", text)))
@@ -178,27 +181,6 @@ def test_a_score_of_other_mutants_than_there_are_is_below_the_lock(short: Copy):
         assert (line in done.text) == (code == 14)
     (folder / "all.toml").write_text("[[mutant]]\n")
     assert short.conform("--lock").code == 2
-
-
-def test_a_score_without_names_gets_those_of_as_many_mutants(short: Copy):
-    """A lock from before names were kept needs no new campaign; with another number of mutants it does."""
-    (short.folder / "scores.json").write_text(json.dumps(SCORES))
-    path, folder = short.folder / "specchk.lock", short.folder / "mutants"
-    assert short.conform("--update-lock", "--mutants", "scores.json").code == 0
-    known = lock.read(path)
-    lock.write(path, replace(known, mutants={"curated": lock.Kills(3, 4)}))
-    assert "names" not in path.read_text()
-    folder.mkdir()
-    for names, is_named in (("abc", False), ("abcd", True)):
-        (folder / "all.toml").write_text("".join(map(MUTANT.format, names)))
-        assert short.conform("--update-lock").code == 0
-        assert lock.read(path).mutants["curated"] == lock.Kills(
-            3, 4, lock.digest_of(names) if is_named else ""
-        )
-    (folder / "all.toml").write_text("".join(map(MUTANT.format, "abcx")))
-    assert short.conform("--lock").code == 14
-    assert short.conform("--update-lock").code == 0
-    assert short.conform("--lock").code == 14
 
 
 def test_a_file_without_mutation_scores_is_an_error(copy: Copy):

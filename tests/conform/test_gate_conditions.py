@@ -18,18 +18,19 @@ from specchk.cli.commands.conditions import command
 from specchk.cli.deciding import decided_conditions, impossible_conditions
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import At
-from specchk.conform.gate.conditions import (
+from specchk.conform.gate.conditions import determined
+from specchk.conform.gate.tiers import Part, parts_of
+from specchk.conform.report.gate_report import ConditionStatus
+from specchk.conform.work.lock_file import (
     NAME,
-    BadConditions,
+    BadLock,
+    ConditionCounts,
     GateConditions,
+    LockFile,
     UndecidedCondition,
-    determined,
     read,
     write,
 )
-from specchk.conform.gate.lock import ConditionCounts
-from specchk.conform.gate.tiers import Part, parts_of
-from specchk.conform.report.gate_report import ConditionStatus
 from specchk.explore.conditions import Decided, conditions
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
@@ -114,33 +115,26 @@ def test_reasons_of_people_are_kept(low):
 def test_a_file_is_read_as_it_was_written(tmp_path_factory, names, count):
     """`read` is the inverse of `write`, reasons included."""
     listed = tuple(UndecidedCondition(name, "forbids", name, name, name) for name in names)
-    conditions = GateConditions("spec1", dict.fromkeys(names, "m"), count, listed)
+    conditions = GateConditions("spec1", count, dict.fromkeys(names, "m"), listed)
     path = tmp_path_factory.mktemp("conditions") / NAME
-    write(path, conditions)
-    found = read(path)
+    write(path, LockFile(conditions=conditions))
+    found = read(path).conditions
     assert found == conditions
     assert found is not None
     assert [one.reason for one in found.undecided] == names
 
 
-def test_no_file_is_no_list(tmp_path: Path):
-    assert read(tmp_path / NAME) is None
-
-
 def test_only_reasons_may_be_edited(tmp_path: Path, low):
     """A manually changed count would hide that the gate is weaker."""
     path = tmp_path / NAME
-    write(path, low)
+    write(path, LockFile(conditions=low))
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('reason = ""', 'reason = "too low"'), encoding="utf-8")
-    found = read(path)
+    found = read(path).conditions
     assert found is not None
     assert {one.reason for one in found.undecided} == {"too low"}
     path.write_text(text.replace(f"all = {low.all}", f"all = {low.all + 1}"), encoding="utf-8")
-    with pytest.raises(BadConditions, match="was edited"):
-        read(path)
-    path.write_text("x", encoding="utf-8")
-    with pytest.raises(BadConditions, match="has no seal"):
+    with pytest.raises(BadLock, match="was edited"):
         read(path)
 
 
@@ -152,7 +146,7 @@ def written(tmp_path_factory) -> Path:
     (gate.folder / "stairs.spec").write_text(GUARDED, encoding="utf-8")
     code, text = gate.conform("--update-conditions", "--update-lock")
     assert code == 0
-    assert "conditions.lock written" in text
+    assert "conditions: specchk.lock written" in text
     return gate.folder
 
 
@@ -168,7 +162,7 @@ def gate(written: Path, tmp_path: Path) -> Gate:
 def test_a_gate_reports_what_never_decides(gate: Gate):
     """In text, JSON and on the page; nothing is below the lock."""
     code, text = gate.conform("--lock", "--html", "a.html")
-    conditions = read(gate.folder / NAME)
+    conditions = read(gate.folder / NAME).conditions
     assert code == 0
     assert conditions is not None
     decide = conditions.all - len(conditions.undecided)
@@ -190,17 +184,18 @@ def test_another_spec_or_model_is_below_the_lock(gate: Gate, was, now):
     (gate.folder / "stairs.spec").write_text(GUARDED.replace(was, now, 1), encoding="utf-8")
     code, text = gate.conform("--lock")
     assert code == 14
-    assert "conditions.lock belongs to another spec or other models and is ignored" in text
+    assert "conditions: those in specchk.lock belong to another spec or other models and are ignored" in text
     assert "conditions: the lock has" in text
 
 
 def test_fewer_that_decide_are_below_the_lock(gate: Gate):
-    """The file and the lock are separate: removing a model of the gate rewrites the file, not the lock."""
+    """The sections are separate: other conditions change nothing in the figures of the gate."""
     path = gate.folder / NAME
-    conditions = read(path)
+    conditions = read(path).conditions
     assert conditions is not None
     more = UndecidedCondition("rest", "forbids", "rest", "tired", "a reason is no excuse")
-    write(path, replace(conditions, undecided=(*conditions.undecided, more)))
+    conditions_and_more = replace(conditions, undecided=(*conditions.undecided, more))
+    write(path, replace(read(path), conditions=conditions_and_more))
     code, text = gate.conform("--lock")
     lock = conditions.counts
     assert code == 14
@@ -227,8 +222,8 @@ def test_a_proof_is_kept_and_reported(tmp_path: Path):
         "lame",
         "one value in every state: lame",
     )
-    write(tmp_path / NAME, found)
-    assert read(tmp_path / NAME) == found
+    write(tmp_path / NAME, LockFile(conditions=found))
+    assert read(tmp_path / NAME).conditions == found
     lines = [*ConditionStatus(tmp_path / NAME, found, is_current=True).lines()]
     assert "  1 is impossible, as shown by induction" in lines
     assert not any("lame" in line for line in lines)

@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from till_folder import BINDING, build, mutate
 
 from specchk.conform.gate.gate import Held
-from specchk.conform.gate.lock import Kills, LayerKills, Lock, lowered, raised, read, write
+from specchk.conform.gate.lock import lowered, raised
 from specchk.conform.mutation.members import Bench, Kill, Reporter
 from specchk.conform.mutation.mutate import MutationCampaign, Settings
 from specchk.conform.mutation.mutate_by import kit_for
 from specchk.conform.mutation.scores_file import NoScores, read_scores
 from specchk.conform.report.gate_report import render_held
+from specchk.conform.work.lock_file import GateFigures, Kills, LayerKills, LockFile, read, write
 from specchk.lang.frontend import check
 
 # Of the flaws below, walks see the first two, another binding's gate the first, and a test the third.
@@ -186,8 +187,8 @@ def test_another_binding_is_a_part_of_the_campaign(folder: Path, monkeypatch):
     bench = Bench(folder, "till_binding.py", folder / "bank.spec", check(str(folder / "bank.spec")))
     campaign = MutationCampaign(bench, folder / "mutants", ("till",), Settings(by_layer=True))
     kit, world = kit_for(bench, folder / "mutants", bench.binding()), campaign._world()
-    assert {"moves/binding.py", "shown/behaviours.py", "shown/behaviour.lock"} <= dict(kit.files).keys()
-    for path in (folder / "moves" / "binding.py", folder / "shown" / "behaviour.lock"):
+    assert {"moves/binding.py", "shown/behaviours.py", "shown/specchk.lock"} <= dict(kit.files).keys()
+    for path in (folder / "moves" / "binding.py", folder / "shown" / "specchk.lock"):
         text = path.read_text()
         path.write_text(f"{text}\n")
         assert campaign._world() != world
@@ -218,7 +219,7 @@ def test_an_exception_of_the_implementation_s_own_is_a_failure():
 
 SCORED = LayerKills(10, 40, 5, "n", {"gate": 7, "tests": 8}, {"suites": 1})
 SCORES = {"curated": Kills(9, 10, "n")}
-LOCK = Lock("Binding", "spec", {}, {}, (), (), "impl", 1, SCORES, {"curated": SCORED})
+LOCK = GateFigures("Binding", "spec", (), (), "impl", 1, {}, {}, None, SCORES, {"curated": SCORED})
 
 
 @pytest.mark.parametrize(
@@ -243,8 +244,8 @@ def test_a_layer_that_kills_less_is_below_the_lock(layers, sampled, places):
 
 def test_a_lock_keeps_the_figures_of_layers(tmp_path: Path):
     """Written, read, and reported where a run has more."""
-    write(tmp_path / "specchk.lock", LOCK)
-    assert read(tmp_path / "specchk.lock") == LOCK
+    write(tmp_path / "specchk.lock", LockFile(LOCK))
+    assert read(tmp_path / "specchk.lock").gate == LOCK
     lines = [*render_held(Held((), "", LOCK, LOCK), Path("a.lock"))]
     assert lines[-3:] == [
         "curated mutants by layer, each as if it were the only one, of 10, sampled of 40 with seed 5:",

@@ -10,38 +10,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from specchk.conform.gate.lock import (
+from specchk.conform.gate.lock import lowered, of_spec, raised
+from specchk.conform.work.lock_file import (
     BadLock,
+    Choices,
     ConditionCounts,
+    GateConditions,
+    GateFigures,
     Kills,
     LayerKills,
-    Lock,
+    LockFile,
     Numbers,
-    lowered,
-    of_spec,
-    raised,
     read,
     write,
 )
-from specchk.conform.work import seal
 from specchk.lang.frontend import check
 
 NUMBERS = Numbers("classes", 100, 200, 30, 30, 40, 20)
-LOCK = Lock(
-    "BankBinding", "spec1", {"toss": "a1", "sleep": "b1"}, {"small": NUMBERS, "big N=2": NUMBERS}, ("coin",),
-    ("a wrong guard", "a wrong line"), "impl1", 3, {"curated": Kills(50, 50, "n1")},
+LOCK = GateFigures(
+    "BankBinding", "spec1", ("coin",), ("a wrong guard", "a wrong line"), "impl1", 3,
+    {"toss": "a1", "sleep": "b1"}, {"small": NUMBERS, "big N=2": NUMBERS}, ConditionCounts(40, 2, 1),
+    {"curated": Kills(50, 50, "n1")},
     {"curated": LayerKills(9, 50, 4, "n2", {"gate": 9, "suites": 7}, {"suites": 1})},
-    ConditionCounts(40, 2, 1),
 )  # fmt: skip
 KEYS = tuple(name for name in Numbers.__struct_fields__ if name != "suite")
 words = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=12)
 
 
-def places(lock: Lock, found: Lock) -> list[str]:
+def places(lock: GateFigures, found: GateFigures) -> list[str]:
     return [one.place for one in lowered(lock, found)]
 
 
-def with_numbers(numbers: Numbers) -> Lock:
+def with_numbers(numbers: Numbers) -> GateFigures:
     return replace(LOCK, suites={**LOCK.suites, "small": numbers})
 
 
@@ -51,15 +51,15 @@ def test_a_lock_is_read_as_it_was_written(tmp_path_factory, names, count):
     suites = {name: replace(NUMBERS, states=count) for name in names}
     lock = replace(LOCK, suites=suites, unobserved=tuple(names), controls=tuple(names))
     path = tmp_path_factory.mktemp("lock") / "specchk.lock"
-    write(path, lock)
-    assert read(path) == lock
+    write(path, LockFile(lock))
+    assert read(path) == LockFile(lock)
 
 
 def test_the_same_run_writes_the_same_bytes(tmp_path: Path):
     """Whatever the order of suites and actions."""
-    write(tmp_path / "one", LOCK)
+    write(tmp_path / "one", LockFile(LOCK))
     other = replace(LOCK, suites=dict(reversed(LOCK.suites.items())), actions={"sleep": "b1", "toss": "a1"})
-    write(tmp_path / "other", other)
+    write(tmp_path / "other", LockFile(other))
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
 
@@ -89,8 +89,8 @@ def test_each_number_that_falls_is_told(key: str):
         ({"controls": ("a wrong guard",)}, "controls"),
         ({"binding": "OtherBinding"}, "binding"),
         ({"spec": "spec2"}, "spec"),
-        ({"mutants": {"curated": Kills(49, 50)}}, "mutants: curated"),
-        ({"mutants": {"curated": Kills(50, 51)}}, "mutants: curated"),
+        ({"mutants": {"curated": Kills(49, 50, "n1")}}, "mutants: curated"),
+        ({"mutants": {"curated": Kills(50, 51, "n1")}}, "mutants: curated"),
         ({"conditions": ConditionCounts(40, 3, 1)}, "conditions"),
         ({"conditions": ConditionCounts(39, 2, 1)}, "conditions"),
         ({"conditions": ConditionCounts(40, 2, 2)}, "conditions"),
@@ -100,15 +100,6 @@ def test_each_number_that_falls_is_told(key: str):
 def test_a_gate_that_sees_less_is_told(change, place):
     """A suite, a control or a kill less, another unobserved variable, another spec."""
     assert places(LOCK, replace(LOCK, **change)) == [place]
-
-
-def test_a_lock_without_the_number_of_possible_conditions_holds(tmp_path: Path):
-    """It was written before there was one; its other numbers are compared."""
-    older = replace(LOCK, conditions=ConditionCounts(40, 2))
-    write(tmp_path / "older", older)
-    assert read(tmp_path / "older") == older
-    assert places(older, LOCK) == []
-    assert places(older, replace(LOCK, conditions=ConditionCounts(40, 3, 0))) == ["conditions"]
 
 
 def test_another_implementation_is_no_fault():
@@ -122,12 +113,46 @@ def test_mutants_that_were_not_run_are_no_fault():
 
 
 def test_what_is_no_lock_is_refused(tmp_path: Path):
-    """Broken TOML, another version, missing parts."""
+    """Broken TOML, another version, missing parts, no text; a missing file has no section."""
     path = tmp_path / "specchk.lock"
-    for text in ("[[", "version = 99", "version = 1", "version = 1\nspec = 3\nbinding = 'b'"):
-        path.write_text(text)
-        with pytest.raises(BadLock):
+    assert read(path) == LockFile()
+    for text in (b"[[", b"version = 99", b"version = 4", b"version = 4\nseal = 3\n[gate]", b"\xff"):
+        path.write_bytes(text)
+        with pytest.raises(BadLock, match=r"specchk\.lock.*restore the reviewed file"):
             read(path)
+
+
+def test_only_the_contents_are_sealed(tmp_path: Path):
+    """A number, a name or a line that was changed is refused; comments, line ends and layout may be."""
+    path = tmp_path / "specchk.lock"
+    write(path, LockFile(LOCK))
+    text = path.read_text(encoding="utf-8")
+    for same in (text.replace("\n", "\r\n"), f"{text}# seen\n", text.replace(" = ", "=")):
+        path.write_text(same, encoding="utf-8", newline="")
+        assert read(path) == LockFile(LOCK)
+    lines = text.splitlines(keepends=True)
+    first = next(number for number, line in enumerate(lines) if line.startswith("version"))
+    for number, line in enumerate(lines[first:], first):
+        if line.strip():
+            path.write_text("".join(lines[:number] + lines[number + 1 :]), encoding="utf-8")
+            with pytest.raises(BadLock):
+                read(path)
+    for was, now in (("covered = 30", "covered = 29"), ('"coin"', ""), ("killed = 50", "killed = 49")):
+        assert was in text
+        path.write_text(text.replace(was, now, 1), encoding="utf-8")
+        with pytest.raises(BadLock, match="was edited"):
+            read(path)
+
+
+def test_a_section_is_written_alone(tmp_path: Path):
+    """Each of the update commands leaves the sections of the others as they were."""
+    contents = LockFile(LOCK, Choices("spec1", "impl1", {}), GateConditions("spec2", 3, {}, ()))
+    path = tmp_path / "specchk.lock"
+    write(path, contents)
+    for section in ("gate", "choices", "conditions"):
+        write(path, replace(read(path), **{section: None}))
+        assert read(path) == replace(contents, **{section: None})
+        write(path, contents)
 
 
 def test_layout_and_comments_do_not_change_a_spec():
@@ -179,19 +204,6 @@ def test_a_library_is_in_the_fingerprint(tmp_path: Path):
         near.write_text(f"spec near\n{text}\n")
         found.append(of_spec(check(str(top)))[0])
     assert found[0] == found[1] != found[2]
-
-
-def test_a_lock_of_the_version_before_is_told_in_one_sentence(tmp_path: Path):
-    """Its figures count, its mutants stay, and its fingerprints cannot be compared."""
-    path = tmp_path / "specchk.lock"
-    write(path, LOCK)
-    lines = path.read_text(encoding="utf-8").split("\n")
-    seal.write(path, [line.replace("version = 3", "version = 2") for line in lines if "seal =" not in line])
-    older = read(path)
-    assert older == replace(LOCK, spec=seal.OLDER, actions={})
-    (told,) = map(str, lowered(older, LOCK))
-    has = "the lock has a fingerprint by an older specchk"
-    assert told == f"spec: {has}, this run spec1; write the lock with --update-lock"
 
 
 def test_what_no_step_depends_on_is_not_in_the_fingerprint():

@@ -19,13 +19,13 @@ from replog.core.broker import leader, purgatory
 from replog.store.checkpoints import checkpoint
 from replog.store.partition import PartitionLog
 from replog.store.segments.segment import Segment
-from specchk.conform.behaviour import accepted
 from specchk.conform.behaviour.comparison import ADDED, CHANGED, ORDER, Difference
 from specchk.conform.behaviour.running import behave, observed, taken
 from specchk.conform.contract.load import load_behaviours
 from specchk.conform.mutation.mutants import load
 from specchk.conform.mutation.patches import forget, install
 from specchk.conform.work.forks import run_all
+from specchk.conform.work.lock_file import NAME, read
 
 FILE = ROOT / "conformance" / "behaviour" / "behaviours.py"
 REPLOG = ROOT / "impl" / "replog"
@@ -45,7 +45,7 @@ def test_replog_behaves_as_accepted():
         def runs(self):
             return dict(reversed(list(super().runs().items())))
 
-    behaved = behave(Backwards(), accepted.read(FILE.with_name(accepted.NAME)), 1)
+    behaved = behave(Backwards(), read(FILE.with_name(NAME)).behaviour, 1)
     assert behaved.is_accepted, [each.run for each in behaved.differences]
 
 
@@ -202,7 +202,7 @@ def test_a_refactoring_is_not_reported(name):
     def task(say):
         forget(("replog",), (FILE.parent,))
         install(REFACTORINGS[name].patches)
-        known = accepted.read(FILE.with_name(accepted.NAME))
+        known = read(FILE.with_name(NAME)).behaviour
         say([each.place for each in behave(load_behaviours(FILE)(), known, 1).differences])
 
     (ended,) = run_all([task], 1)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from specchk.conform.contract.load import load_binding
-from specchk.conform.gate.choices import NAME, Choices, read
 from specchk.conform.gate.chosen import explored
 from specchk.conform.gate.lock import of_spec
 from specchk.conform.gate.tiers import BUDGETS, parts_of, run_parts
+from specchk.conform.work.lock_file import NAME, Choices, read
 from specchk.lang.frontend import check
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance"
@@ -23,7 +23,7 @@ REFRESH = "specchk conform conformance/binding.py --tier gate --update-choices"
 
 @pytest.fixture(scope="module")
 def known() -> Choices:
-    choices = read(CONFORMANCE / NAME)
+    choices = read(CONFORMANCE / NAME).choices
     assert choices is not None
     return choices
 

@@ -23,6 +23,7 @@ from replog.play import stories
 from specchk.conform.contract.known_bad import BadCode, Control
 from specchk.conform.contract.load import load_binding
 from specchk.conform.mutation.mutants import Mutant, load
+from specchk.conform.work import lock_file
 
 TEXT = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
 SPECS = {path.stem: path for path in (ROOT / "spec").glob("*.spec")}
@@ -94,8 +95,9 @@ def controls(folder: str) -> dict[str, Control]:
 
 def suites() -> set[str]:
     """The models of the gate."""
-    lock = (ROOT / "conformance" / "specchk.lock").read_text(encoding="utf-8")
-    return set(re.findall(r'^\[suites\."(\w+)', lock, re.MULTILINE))
+    gate = lock_file.read(ROOT / "conformance" / lock_file.NAME).gate
+    assert gate is not None
+    return {name.split()[0] for name in gate.suites}
 
 
 def test_every_rule_has_its_row():

@@ -26,7 +26,6 @@ from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.known_bad import NoSuchText
 from specchk.conform.contract.load import NoBinding, load_binding
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase
-from specchk.conform.gate.choices import NAME, BadChoices, read
 from specchk.conform.gate.controls import trials, try_control
 from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.tiers import BUDGETS, Part, SuiteBudget, parts_of, run_part
@@ -36,6 +35,7 @@ from specchk.conform.replay.runner import Runner, run_suite
 from specchk.conform.replay.shrink import shrunk_result
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.suite import render
+from specchk.conform.work.lock_file import NAME, BadLock, read
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.lang.text.diagnostics import render as rendered
@@ -65,10 +65,10 @@ class BindingFile(pytest.File):
         try:
             cls = load_binding(self.path)
             checked = check(str(self.path.parent / cls.spec))
-            parts = parts_of(cls, checked, cls.tier(tier), read(self.path.parent / NAME))
+            parts = parts_of(cls, checked, cls.tier(tier), read(self.path.parent / NAME).choices)
             for part in parts:
                 Replayer(part.binding)  # raises for a binding that does not fit
-        except (NoBinding, BindingError, BadChoices) as error:
+        except (NoBinding, BindingError, BadLock) as error:
             raise self.CollectError(str(error)) from None
         except SpecError as error:
             raise self.CollectError("\n".join(map(rendered, error.diagnostics))) from None

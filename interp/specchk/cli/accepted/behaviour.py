@@ -11,11 +11,11 @@ from specchk.cli.common import leave, refusals, write_text
 from specchk.cli.crews import ended_processes
 from specchk.cli.exits import Exit
 from specchk.cli.options.given import PythonFile
-from specchk.conform.behaviour import accepted
-from specchk.conform.behaviour.accepted import NAME, BadAccepted
 from specchk.conform.behaviour.running import behave
 from specchk.conform.contract.load import NoBinding, load_behaviours
 from specchk.conform.report import behaviour_report
+from specchk.conform.work import lock_file
+from specchk.conform.work.lock_file import NAME, BadLock
 from specchk.processes import cores
 
 
@@ -42,13 +42,14 @@ def command(
     with refusals(NoBinding):
         behaviours = load_behaviours(file)()
     path = file.parent / NAME
-    with refusals(BadAccepted):
-        known = accepted.read(path) if lock else None
+    with refusals(BadLock):
+        contents = lock_file.read(path)
+    known = contents.behaviour if lock else None
     with ended_processes(as_json=as_json):
         behaved = behave(behaviours, known, workers or cores())
     if update_lock:
         with refusals(OSError):
-            accepted.write(path, behaved.runs)
+            lock_file.write(path, replace(contents, behaviour=behaved.runs))
         behaved = replace(behaved, is_compared=True)
     renew = f"specchk behaviour {file} --update-lock"
     about = behaviours.name, behaved, str(path), renew

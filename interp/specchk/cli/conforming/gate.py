@@ -16,12 +16,11 @@ from specchk.cli.deciding import decided_conditions, impossible_conditions
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
 from specchk.conform.contract.known_bad import NoSuchText
-from specchk.conform.gate import choices, conditions
-from specchk.conform.gate.choices import BadChoices, Choices
+from specchk.conform.gate.choices import listed_of
 from specchk.conform.gate.chosen import NotExplored, explored
-from specchk.conform.gate.conditions import BadConditions, determined
+from specchk.conform.gate.conditions import SearchCut, determined, is_current
 from specchk.conform.gate.gate import BoundSpec, Held, compare, hold, update
-from specchk.conform.gate.lock import NAME, BadLock, Lowered, digest_of, of_spec
+from specchk.conform.gate.lock import Lowered, digest_of, of_spec
 from specchk.conform.gate.shares import run_parts_by
 from specchk.conform.gate.tiers import BUDGETS, Part, SuiteBudget, run_part, run_parts
 from specchk.conform.mutation.mutants import MutantError
@@ -33,7 +32,9 @@ from specchk.conform.report import gate_report
 from specchk.conform.report.gate_report import ConditionStatus, Standing
 from specchk.conform.report.junit import junit
 from specchk.conform.report.page import listed, sections
+from specchk.conform.work import lock_file
 from specchk.conform.work.crews import Crew
+from specchk.conform.work.lock_file import NAME, BadLock, Choices, GateConditions
 
 Run = tuple["Gate", list[Part], list[SuiteResult]]
 
@@ -47,11 +48,11 @@ class GateOptions:
     update_lock: bool = option("--update-lock", help=f"Write {NAME}, for review.")
     update_choices: bool = option(
         "--update-choices",
-        help=f"Determine the choices that the implementation never makes, and write {choices.NAME}.",
+        help=f"Determine the choices that the implementation never makes, and write them to {NAME}.",
     )  # fmt: skip
     update_conditions: bool = option(
         "--update-conditions",
-        help=f"Determine the conditions that decide in no model of the gate, and write {conditions.NAME}.",
+        help=f"Determine the conditions that decide in no model of the gate, and write them to {NAME}.",
     )  # fmt: skip
     mutants: tuple[str, ...] = option(
         "--mutants", metavar="FILE",
@@ -103,8 +104,9 @@ class GateOptions:
             parts, results = _choose(bound, parts, results, budget)
         if green and tier == "gate":
             if (known := choices_beside(bound.path)) is not None:
-                path, written = _near(bound.path.parent / choices.NAME), self.update_choices
-                standing = gate_report.standing(path, known, bound, parts, results, written=written)
+                standing = gate_report.standing(
+                    gate.path, known, bound, parts, results, written=self.update_choices
+                )
                 gate = replace(gate, standing=standing)
             gate = replace(gate, status=_status(bound, parts, update=self.update_conditions))
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
@@ -121,7 +123,7 @@ class GateOptions:
         """The result, compared with the lock or written to it; a gate whose controls fail never writes it."""
         with refusals(BadLock, OSError):
             if self.update_lock and not held.vacuous:
-                return update(held, path, {CURATED: _curated(path.parent / "mutants")})
+                return update(held, path)
             return _counted(compare(held, path), path.parent / "mutants") if self.lock else held
 
     def scores(self) -> Scores:
@@ -202,7 +204,7 @@ def _counted(held: Held, folder: Path) -> Held:
     """
     scored = held.lock.mutants.get(CURATED) if held.lock is not None else None
     names = _curated(folder)
-    if scored is None or (scored.all == len(names) and scored.names in ("", digest_of(names))):
+    if scored is None or (scored.all == len(names) and scored.names == digest_of(names)):
         return held
     other = "other " if scored.all == len(names) else ""
     unscored = Lowered(f"mutants: {CURATED}", str(scored), f"{len(names)} {other}mutants, run `mutate`")
@@ -226,8 +228,8 @@ def _near(path: Path) -> Path:
 
 def choices_beside(binding: Path) -> Choices | None:
     """The choices beside a binding; raises a usage error."""
-    with refusals(BadChoices):
-        return choices.read(binding.parent / choices.NAME)
+    with refusals(BadLock):
+        return lock_file.read(binding.parent / NAME).choices
 
 
 def _choose(
@@ -240,8 +242,10 @@ def _choose(
     )
     with refusals(NotExplored, about="the whole product was not explored: "):
         made = explored(parts, results, budget, about)
-    choices.write(bound.path.parent / choices.NAME, made)
-    parts = [replace(part, listed=made.of(made.spec, part.label, part.instance.program)) for part in parts]
+    _write(bound.path.parent / NAME, choices=made)
+    parts = [
+        replace(part, listed=listed_of(made, made.spec, part.label, part.instance.program)) for part in parts
+    ]
     again = [
         result if part.listed is None else run_part(part, budget, 0)
         for part, result in zip(parts, results, strict=True)
@@ -251,12 +255,18 @@ def _choose(
 
 def _status(bound: BoundSpec, parts: Sequence[Part], *, update: bool) -> ConditionStatus | None:
     """The conditions beside a binding, recomputed on request; None if there are none."""
-    path = bound.path.parent / conditions.NAME
-    with refusals(BadConditions):
-        known = conditions.read(path)
+    path = bound.path.parent / NAME
+    with refusals(BadLock, SearchCut):
+        known = lock_file.read(path).conditions
         if update:
             known = determined(bound.checked, parts, decided_conditions, known, impossible_conditions)
-            conditions.write(path, known)
+            _write(path, conditions=known)
     if known is None:
         return None
-    return ConditionStatus(_near(path), known, known.is_of(bound.checked, parts), update)
+    return ConditionStatus(_near(path), known, is_current(known, bound.checked, parts), update)
+
+
+def _write(path: Path, **sections: Choices | GateConditions) -> None:
+    """Write sections of a lock; the others are as they were."""
+    with refusals(BadLock, OSError):
+        lock_file.write(path, replace(lock_file.read(path), **sections))

@@ -15,8 +15,9 @@ from itertools import zip_longest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specchk.conform.behaviour.symbols import Symbols, changed_text, check_at, symbols_of
+from specchk.conform.behaviour.symbols import changed_text, check_at, symbols_of
 from specchk.conform.behaviour.texts import Written
+from specchk.conform.work.lock_file import Symbols
 
 MISSING, ADDED, CHANGED, ORDER = "missing", "added", "changed", "in another order"
 SOMEWHERE = "somewhere in the step"

@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from specchk.conform.behaviour import transcripts
 from specchk.conform.behaviour.comparison import Difference, difference
-from specchk.conform.behaviour.symbols import Symbols, digest_of, symbols_of
+from specchk.conform.behaviour.symbols import digest_of, symbols_of
 from specchk.conform.behaviour.texts import Texts, Written, written
 from specchk.conform.contract.behaviours import Behaviours, Run, RunWatch
 from specchk.conform.contract.failures import LEAVING
 from specchk.conform.contract.hangs import contained
 from specchk.conform.work.forks import each
+from specchk.conform.work.lock_file import Symbols
 
 SHARES = 4
 """Pieces for each process: runs differ in length."""

@@ -11,7 +11,7 @@ text.  If several changed, the quotient is not the number of a text (except in P
 the step is known.
 
 Invariants: `digest` alone decides whether two runs are equal; what locates may be wrong by a chance of 1 in
-64 (a step) or less, and never decides.  Not here: the file of digests (`accepted`).
+64 (a step) or less, and never decides.  Not here: the file of digests (`work.lock_file`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from zlib import crc32
 
-from msgspec import Struct
-
 from specchk.conform.behaviour.texts import Written
+from specchk.conform.work.lock_file import Symbols
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 PRIME = 4093  # the largest one of two letters
@@ -30,20 +29,6 @@ CHECK_LETTERS = 5
 MOST_GROUPS = 160
 """Longer runs have several steps in a group, so that a lock stays small."""
 DIGITS = 24
-
-
-class Symbols(Struct, frozen=True):
-    """The digests of a run; `group` is the number of steps that share checks."""
-
-    digest: str
-    group: int
-    trace: str
-    checks: str
-
-    @property
-    def steps(self) -> int:
-        """The number of steps of the run."""
-        return len(self.trace)
 
 
 def digest_of(steps: Sequence[Written]) -> str:

@@ -21,13 +21,14 @@ from specchk.conform.covers.cases import CaseStep
 from specchk.conform.covers.classes import Classifier, Key
 from specchk.conform.covers.cover import EDGES_PER_CLASS
 from specchk.conform.covers.instances import Instances
-from specchk.conform.gate.choices import Choices, ChosenPath, Listed, of_model
+from specchk.conform.gate.choices import of_model, written_step
 from specchk.conform.gate.tiers import Part, SuiteBudget
 from specchk.conform.replay.place import Diverged, Place
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING
 from specchk.conform.replay.suites import SuiteResult, breadth_first
 from specchk.conform.work.forks import each
+from specchk.conform.work.lock_file import Choices, ChosenPath, Listed
 from specchk.meaning.initial import initial_states
 from specchk.meaning.tracing import Tracer
 from specchk.meaning.values import State
@@ -98,7 +99,7 @@ class Explorer:
             assert after.step is not None
             allowed = spec.allowed(before.state, spec.instance(after.step))
             steps.append(CaseStep(after.step.action, after.step.args, sorted(allowed).index(after.state)))
-        return ChosenPath(tuple(steps), self._initial.index(places[0].state))
+        return ChosenPath(self._initial.index(places[0].state), tuple(map(written_step, steps)))
 
 
 def explored(
@@ -128,4 +129,4 @@ def _listed(part: Part, missed: frozenset[str], budget: SuiteBudget) -> Listed:
     never = {effect_class: words[effect_class] for effect_class in sorted(missed - product.taken)}
     ways = dict.fromkeys(way for id_ in sorted(product.ways) for way in product.ways[id_])
     model = of_model(part.instance.program)
-    return Listed(model, len(product.states), product.steps, never, tuple(ways))
+    return Listed(model, len(product.states), product.steps, "", never, tuple(ways))

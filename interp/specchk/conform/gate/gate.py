@@ -19,10 +19,12 @@ from msgspec.structs import replace
 from specchk.conform.contract.binding import Binding
 from specchk.conform.gate import lock
 from specchk.conform.gate.controls import Tried, try_controls, why_vacuous
-from specchk.conform.gate.lock import BadLock, Kills, LayerKills, Lock, Lowered, Numbers
+from specchk.conform.gate.lock import Lowered
 from specchk.conform.gate.tiers import Part, SuiteBudget
 from specchk.conform.replay.suites import SuiteResult
+from specchk.conform.work import lock_file
 from specchk.conform.work.crews import Crew
+from specchk.conform.work.lock_file import BadLock, GateFigures, Kills, LayerKills, Numbers
 from specchk.conform.work.sources import files_of, fingerprint
 from specchk.lang.frontend import CheckedSpec
 
@@ -44,8 +46,8 @@ class Held(Struct, frozen=True):
 
     tried: tuple[Tried, ...]
     vacuous: str
-    found: Lock
-    lock: Lock | None = None
+    found: GateFigures
+    lock: GateFigures | None = None
     below: tuple[Lowered, ...] = ()
     above: tuple[Lowered, ...] = ()
     written: bool = False
@@ -72,46 +74,33 @@ def hold(
     tried = try_controls(bound.cls, bound.checked, budget.max_states, crew, instances)
     spec, actions = lock.of_spec(bound.checked)
     files = files_of(bound.path, bound.cls.implementation)
-    current = Lock(
-        bound.cls.__name__, spec, actions,
-        {part.name: numbers_of(part, result) for part, result in zip(parts, results, strict=True)},
-        tuple(sorted(bound.cls.unobserved)),
-        # Only controls that were caught: one that the gate misses must not be in a lock, where it would
-        # look kept.
-        tuple(sorted(trial.name for trial in tried if trial.divergence)),
-        fingerprint(files, bound.path.resolve().parent), len(files), mutants, layers,
+    suites = {part.name: numbers_of(part, result) for part, result in zip(parts, results, strict=True)}
+    # Only those that were caught: a control that the gate misses would look kept if a lock had it.
+    controls = tuple(sorted(trial.name for trial in tried if trial.divergence))
+    current = GateFigures(
+        bound.cls.__name__, spec, tuple(sorted(bound.cls.unobserved)), controls,
+        fingerprint(files, bound.path.resolve().parent), len(files), actions, suites, mutants=mutants,
+        layers=layers,
     )  # fmt: skip
     return Held(tried, why_vacuous(bound.cls, tried), current)
 
 
 def compare(held: Held, path: Path) -> Held:
     """Compare a run with the lock in a file; raises `BadLock`."""
-    locked = lock.read(path)
+    locked = lock_file.read(path).gate
     if locked is None:
-        raise BadLock(f"there is no {path}; --update-lock writes it")
+        raise BadLock(f"there is no {path} with a gate; --update-lock writes it")
     below, above = lock.lowered(locked, held.found), lock.raised(locked, held.found)
     return replace(held, lock=locked, below=below, above=above)
 
 
-def update(held: Held, path: Path, names: Mapping[str, Sequence[str]]) -> Held:
-    """Write the lock of a run; mutants not in it are kept, if the old lock can be read.
-
-    A score that has no names yet gets those of the mutants that there are, `names`, if they are as many.
-    """
-    try:
-        known = lock.read(path)
-    except BadLock:
-        # A lock that cannot be read has nothing worth keeping: it is written again, and reviewed.
-        known = None
-    current = held.found
+def update(held: Held, path: Path) -> Held:
+    """Write the lock of a run; scores of mutants that this run has not are kept."""
+    contents = lock_file.read(path)
+    current, known = held.found, contents.gate
     if known is not None:
         current = replace(
             current, mutants={**known.mutants, **current.mutants}, layers={**known.layers, **current.layers}
         )
-    for kind, own in names.items():
-        score = current.mutants.get(kind)
-        if score is not None and not score.names and score.all == len(own):
-            named = replace(score, names=lock.digest_of(own))
-            current = replace(current, mutants={**current.mutants, kind: named})
-    lock.write(path, current)
+    lock_file.write(path, replace(contents, gate=current))
     return replace(held, found=current, lock=current, written=True)

@@ -24,13 +24,14 @@ from specchk.conform.covers.cache import cached_suite
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, SuiteCase, label_of
 from specchk.conform.covers.lassos import ROUNDS
 from specchk.conform.covers.tours import MOST_SEQUENCES
-from specchk.conform.gate.choices import Choices, Listed, applied
+from specchk.conform.gate.choices import applied, listed_of
 from specchk.conform.gate.lock import of_spec
 from specchk.conform.replay.faults import run_faults
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import PASSING, run_suite
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_product, run_walks
 from specchk.conform.work.forks import each
+from specchk.conform.work.lock_file import Choices, Listed
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 from specchk.processes import cores
@@ -116,8 +117,7 @@ def parts_of(
     for at in chosen:
         instance = instantiate(checked, at.model or cls.model, at.bounds)
         part = Part(at, instance, cls(instance.program))
-        listed = choices.of(spec, part.label, instance.program) if choices is not None else None
-        parts.append(replace(part, listed=listed))
+        parts.append(replace(part, listed=listed_of(choices, spec, part.label, instance.program)))
     return parts
 
 

@@ -35,7 +35,7 @@ from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.load import only_class
 from specchk.conform.covers.cache import cached_suite
 from specchk.conform.covers.cases import MADE_OF_CASES, Suite, label_of
-from specchk.conform.gate import choices
+from specchk.conform.gate.choices import listed_of
 from specchk.conform.gate.lock import of_spec
 from specchk.conform.gate.tiers import Part, SuiteBudget, run_whole, with_choices
 from specchk.conform.mutation.patches import run_file
@@ -44,6 +44,7 @@ from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import Runner
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_walks
+from specchk.conform.work import lock_file
 from specchk.conform.work.effort import ENDLESS, TooMuch, WorkMeter
 from specchk.lang.frontend import CheckedSpec
 
@@ -159,9 +160,9 @@ class Bench(Struct):
             instance, bounds = self.instance(at), tuple(at.bounds.items())
             program = instance.program
             made = cached_suite(instance, at.suite, bounds, max_states)
-            known = choices.read(self.folder / choices.NAME)
+            known = lock_file.read(self.folder / lock_file.NAME).choices
             label = label_of(program.model, bounds)
-            listed = known.of(of_spec(self.checked)[0], label, program) if known is not None else None
+            listed = listed_of(known, of_spec(self.checked)[0], label, program)
             # As the gate has it, with the ways that only this implementation goes.
             self.suites[key] = with_choices(made, program, listed)
         return self.suites[key]

@@ -32,7 +32,6 @@ from msgspec import Struct
 
 from specchk import kept
 from specchk.conform.contract.failures import LEAVING
-from specchk.conform.gate import choices
 from specchk.conform.mutation import members, outcomes
 from specchk.conform.mutation.members import Bench, Member, Reporter, SuiteMember
 from specchk.conform.mutation.mutants import Mutant, MutantError
@@ -40,6 +39,7 @@ from specchk.conform.mutation.other_gates import files_of
 from specchk.conform.mutation.outcomes import Baseline, MutantOutcome
 from specchk.conform.mutation.patches import Counted, Patch, forget, install
 from specchk.conform.mutation.reach import modules_of, reaches, recording, touched
+from specchk.conform.work import lock_file
 from specchk.conform.work.effort import TooMuch
 from specchk.conform.work.forks import Ended, Say, Task, run_all
 from specchk.conform.work.installed import installed
@@ -261,10 +261,12 @@ class MutationCampaign:
         files.update(
             self.bench.folder.glob("*.py"), self.folder.glob("*.py"), members.listed(self.folder, "WATCHED")
         )
-        files.update(files_of(self.members, self.bench), self.bench.folder.glob(choices.NAME))
+        files.update(files_of(self.members, self.bench))
         # What members import besides is not known by name, so all that is loaded of the user's counts.
         files.update(_loaded())
-        return kept.name_of(kept.sources(), installed(), kept.contents(files, self.bench.folder))
+        # Of the lock only what adds cases to suites: new scores in it make no other outcomes.
+        chosen = lock_file.read(self.bench.folder / lock_file.NAME).choices
+        return kept.name_of(kept.sources(), installed(), kept.contents(files, self.bench.folder), chosen)
 
 
 def shown_first(members: Sequence[Member], model: str) -> list[Member]:

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from specchk.conform.contract.binding import Binding
 from specchk.conform.covers.cases import Suite
-from specchk.conform.gate import choices
 from specchk.conform.mutation.members import Bench, listed, members_of
 from specchk.conform.mutation.mutate import By, MutationCampaign, Settings, Subject
 from specchk.conform.mutation.other_gates import files_of
+from specchk.conform.work import lock_file
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.forks import Ended, run_all
 from specchk.conform.work.kit import Kit, kit_of
@@ -81,7 +81,7 @@ def kit_for(bench: Bench, mutants: Path, cls: type[Binding[Any]]) -> Kit:
         *mutants.rglob("*.toml"),
         *listed(mutants, "WATCHED"),
         *files_of(members_of(mutants, bench), bench),
-        *bench.folder.glob(choices.NAME),
+        *bench.folder.glob(lock_file.NAME),
     }
     return kit_of(bench.folder / bench.main, cls, bench.checked, more)
 

@@ -22,9 +22,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specchk.conform.behaviour.accepted import NAME, BadAccepted, read
 from specchk.conform.behaviour.running import taken
-from specchk.conform.behaviour.symbols import Symbols
 from specchk.conform.contract.behaviours import Run
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import NoBinding, load_behaviours, load_binding
@@ -33,6 +31,7 @@ from specchk.conform.gate.tiers import BUDGETS, parts_of, run_part
 from specchk.conform.mutation.members import Bench, Member, Reporter, failure_of
 from specchk.conform.mutation.patches import forget
 from specchk.conform.replay.replay import Replayer
+from specchk.conform.work.lock_file import NAME, BadLock, Symbols, read
 from specchk.lang.frontend import check
 
 BUDGET = BUDGETS["gate"]
@@ -112,11 +111,11 @@ class AcceptedRuns(Struct, frozen=True):
         return True
 
     def _accepted(self, bench: Bench) -> Mapping[str, Symbols]:
-        """The digests in the lock; `BadAccepted` if there is none."""
+        """The digests in the lock; `BadLock` if there is none."""
         path = (bench.folder / self.file).with_name(NAME)
-        accepted = read(path)
+        accepted = read(path).behaviour
         if accepted is None:
-            raise BadAccepted(f"there is no {path}")
+            raise BadLock(f"there is no {path} with accepted behaviour")
         return accepted
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from specchk.conform.gate.lock import Kills, LayerKills, digest_of
+from specchk.conform.gate.lock import digest_of
 from specchk.conform.mutation.outcomes import EQUIVALENT, GOOD, UNFINISHED
 from specchk.conform.mutation.scores import by_layer
+from specchk.conform.work.lock_file import Kills, LayerKills
 
 SCHEMA = "specchk.mutation/1"
 

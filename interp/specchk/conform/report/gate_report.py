@@ -9,13 +9,11 @@ from typing import ClassVar
 from msgspec import Struct, to_builtins
 
 from specchk.conform.covers.cases import EffectClass
-from specchk.conform.gate.choices import Choices, Listed
-from specchk.conform.gate.conditions import GateConditions
 from specchk.conform.gate.gate import BoundSpec, Held
-from specchk.conform.gate.lock import Lock, Lowered, of_spec
+from specchk.conform.gate.lock import Lowered, of_spec
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.suites import SuiteResult
-from specchk.conform.work.seal import OLDER
+from specchk.conform.work.lock_file import Choices, GateConditions, GateFigures, Listed
 from specchk.conform.work.sources import files_of, fingerprint
 
 
@@ -50,7 +48,7 @@ def render_held(held: Held, path: Path) -> Iterator[str]:
         yield f"implementation changed since the lock, {was} to {now}: this run checked the current one"
 
 
-def _scores(lock: Lock) -> Iterator[str]:
+def _scores(lock: GateFigures) -> Iterator[str]:
     """The scores in a lock, which are those of the last recorded campaigns."""
     for kind, score in sorted(lock.mutants.items()):
         yield f"mutants recorded in the lock: {score} {kind} killed"
@@ -118,7 +116,7 @@ class Standing(Struct, frozen=True):
     def lines(self) -> Iterator[str]:
         """The lines below a gate's report."""
         if not self.is_of_spec:
-            yield _ignored("choices", self.path, self.choices.spec, "another spec")
+            yield _ignored("choices", self.path, "another spec")
             return
         written, refresh = f"{self.path} written; " if self.written else "", "run --update-choices"
         yield f"choices: {written}{self.never} allowed classes are never taken by the implementation"
@@ -189,7 +187,7 @@ class ConditionStatus(Struct, frozen=True):
     def lines(self) -> Iterator[str]:
         """The lines below a gate's report."""
         if not self.is_current:
-            yield _ignored("conditions", self.path, self.conditions.spec, "another spec or other models")
+            yield _ignored("conditions", self.path, "another spec or other models")
             return
         undecided = self.conditions.undecided
         written = f"{self.path} written; " if self.is_written else ""
@@ -225,7 +223,6 @@ def _are(count: int) -> str:
     return f"{count} {'is' if count == 1 else 'are'}"
 
 
-def _ignored(name: str, path: Path, spec: str, other: str) -> str:
-    """The line for a file that does not count."""
-    why = f"has {OLDER}" if spec == OLDER else f"belongs to {other}"
-    return f"{name}: {path} {why} and is ignored; run --update-{name}"
+def _ignored(name: str, path: Path, other: str) -> str:
+    """The line for a section that does not count."""
+    return f"{name}: those in {path} belong to {other} and are ignored; run --update-{name}"

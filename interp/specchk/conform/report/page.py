@@ -13,13 +13,13 @@ from types import MappingProxyType
 
 from specchk.conform.covers.cases import EffectClass
 from specchk.conform.gate.gate import Held
-from specchk.conform.gate.lock import Kills, LayerKills
 from specchk.conform.gate.tiers import Part
 from specchk.conform.mutation.scores_file import ScoreRow
 from specchk.conform.replay.divergence import WORDS, differences, instead, spec_trace, step_text, wanted
 from specchk.conform.replay.place import Divergence, ReplayTally
 from specchk.conform.replay.suites import Coverage, SuiteResult
 from specchk.conform.report.suite import basis, headline, verdict
+from specchk.conform.work.lock_file import Kills, LayerKills
 from specchk.ir.program import Program
 from specchk.meaning.values import State
 from specchk.report.diff import VariableChange, parts, unchanging
