@@ -192,8 +192,11 @@ def test_symmetry_leaves_what_a_fold_distinguishes() -> None:
     last = "fold(Node, none, (acc, r) => some(r))"
     program = elected(last, "chosen == none")
     found = search(program, Options())
-    assert program.folded == ("Node",)
-    assert found.statistics.symmetry == "on (2 renamings)"
+    assert [fold.sort for fold in program.folds] == ["Node"]
+    place = "elected.spec:8:15"
+    assert (
+        found.statistics.symmetry == f"on (2 renamings; `fold` at {place} distinguishes the elements of Node)"
+    )
     assert isinstance(found.verdict, Violated)
     assert not differences(program, symmetry=True, keep_going=True)
     plain = search(program, Options(symmetry=False, keep_going=True))
@@ -205,7 +208,7 @@ def test_symmetry_leaves_what_a_fold_distinguishes() -> None:
 def test_a_fold_over_a_sequence_distinguishes_no_element() -> None:
     """Its order is the state's."""
     program = elected("none", "fold([1, 2], 0, (acc, x) => acc + x) == 3")
-    assert program.folded == ()
+    assert program.folds == ()
     assert search(program, Options()).statistics.symmetry == "on (12 renamings)"
 
 

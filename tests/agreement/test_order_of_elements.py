@@ -84,6 +84,77 @@ def test_order_that_changes_no_answer_costs_no_symmetry(guard: str, prop: str, t
     assert Symmetry(program).order == 2
 
 
+LOOKUPS = """spec lookups
+sort Node
+type Id = 0..2
+var id : Node -> Id = {{ n: 0 for n in Node }}
+var last : Node? = none
+var known : map[Id, Id] = {{ 1: 1 }}
+action take(n: Node, i: 1..2):
+    require id[n] == 0
+    id'[n] = i
+    last' = some(n)
+action check():
+    {statements}
+reachable r: ({prop}) == true
+deadlock ok
+model m:
+    Node = 3
+"""
+GUARDED = [
+    ("skip", "forall n in Node: id[n] in known and known[id[n]] == 1"),
+    ("skip", "exists n in Node: not (id[n] in known implies known[id[n]] != 1)"),
+    ("skip", "exists n in Node: not (id[n] not in known or known[id[n]] != 1)"),
+    ("skip", "exists n in Node: (if id[n] in known then known[id[n]] else 0) == 1"),
+    ("skip", "exists n in Node: get(known, id[n], 0) == 1"),
+    ("skip", "exists n in Node: (let i = id[n]: i in keys(known) and known[i] == id[n])"),
+    ("skip", "exists n in Node: (exists k in known: known[k] == id[n])"),
+    ("skip", "last != none and (exists n in Node: n == get(last))"),
+    ("skip", "exists n in Node: last == none or get(last) == n"),
+    ("require 2 in known; require forall n in Node: id[n] == known[2]", "true"),
+    ("require last != none; require exists n in Node: n == get(last)", "true"),
+    ("any k in known:\n        require exists n in Node: id[n] == known[k]", "true"),
+    ("when last == none:\n        skip\n    else:\n        require exists n in Node: n == get(last)", "true"),
+]
+UNGUARDED = [
+    ("skip", "exists n in Node: (id[n] in known or id[n] == 0) and known[id[n]] == 1"),
+    ("skip", "exists n in Node: id[n] in known implies (exists m in Node: known[id[m]] == 1)"),
+    ("skip", "exists n in Node: id[n] not in known and known[id[n]] == 1"),
+    ("skip", "exists n in Node: last == none and n == get(last)"),
+    (
+        "either:\n        require last != none\n    or:\n        require exists n in Node: n == get(last)",
+        "true",
+    ),
+]
+
+
+@pytest.mark.parametrize(("statements", "prop"), GUARDED)
+def test_a_guarded_lookup_costs_no_symmetry(statements: str, prop: str, tmp_path: Path) -> None:
+    """Where a condition around it shows that it has a value, it has one for every order of elements."""
+    program = program_of(LOOKUPS.format(statements=statements, prop=prop), tmp_path)
+    assert program is not None
+    assert Symmetry(program).order == 6
+    on, off = (reference.search(program, Options(symmetry=symmetry)) for symmetry in (True, False))
+    assert on.verdict == off.verdict
+    assert on.statistics.distinct < off.statistics.distinct
+
+
+@pytest.mark.parametrize(("statements", "prop"), UNGUARDED)
+def test_a_lookup_with_a_condition_that_shows_nothing_is_named(
+    statements: str, prop: str, tmp_path: Path
+) -> None:
+    """It may be undefined for one order only: all are searched, and the place is in the report."""
+    text = LOOKUPS.format(statements=statements, prop=prop)
+    program = program_of(text, tmp_path)
+    assert program is not None
+    partial = "known[id[" if "known[id[" in statements + prop else "get(last)"
+    line = next(n for n, line in enumerate(text.splitlines(), 1) if partial in line)
+    shown = reference.search(program, Options()).statistics.symmetry
+    assert shown.startswith("off (a quantifier that may be undefined at ")
+    assert f":{line}:" in shown
+    assert shown.endswith("distinguishes the elements of Node)")
+
+
 PARTS = """spec parts
 sort Node
 var v : Node -> 0..1 = {{ n: 0 for n in Node }}

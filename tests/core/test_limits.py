@@ -220,8 +220,8 @@ action go():
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ("const boss : R", "a constant names"),
-        ("action pick():\n    p' = some(choose a in R: true)", "choose"),
+        ("const boss : R", "the constant `boss` at test.spec:6:1 names an element"),
+        ("action pick():\n    p' = some(choose a in R: true)", "`choose` at test.spec:7:15 distinguishes"),
     ],
 )
 def test_symmetry_is_off_where_the_spec_tells_elements_apart(more: str, reason: str) -> None:
@@ -233,6 +233,33 @@ def test_symmetry_is_off_where_the_spec_tells_elements_apart(more: str, reason: 
     assert outcome.statistics.symmetry.startswith("off (")
     assert reason in outcome.statistics.symmetry
     assert outcome.statistics.distinct == 3
+
+
+@pytest.mark.parametrize(
+    "body", ["choose a in R: true", "get(fold(R, none, (acc, a) => some(a)))"], ids=["choose", "fold"]
+)
+@pytest.mark.parametrize("guard", ["require on", "let x = option else skip", "when on:"])
+def test_what_the_constants_disable_distinguishes_no_element(guard: str, body: str) -> None:
+    """A `choose` or a fold that no step reaches costs no symmetry."""
+    pick = f"{guard}\n        p' = some({body})" if guard == "when on:" else f"{guard}\n    p' = some({body})"
+    text = f"""spec s
+sort R
+const on : bool = false
+const option : bool? = none
+var p : R? = none
+action give(a: R):
+    p' = some(a)
+action pick():
+    {pick}
+model only:
+    R = 2
+"""
+    outcome = outcome_of(text, Options())
+    if guard == "when on:" and "fold" in body:  # unrolled by then: only whole actions are left out
+        assert outcome.statistics.symmetry.startswith("off (`fold` at ")
+        return
+    assert outcome.statistics.symmetry == "on (2 renamings)"
+    assert outcome.statistics.distinct == 2
 
 
 def test_a_constant_that_names_one_of_three_leaves_the_others_interchangeable() -> None:

@@ -113,9 +113,9 @@ def changed(program: Program) -> dict[str, Program]:
 
 
 # What of a program and of options does not decide the answer, with the reason where it is not plain.
-# Where the spec and an `ignore` line are, what a model omits, and `folded`: it decides which renamings there
+# Where the spec and an `ignore` line are, what a model omits, and `folds`: it decides which renamings there
 # are; those are in it.
-NOT_THE_ANSWER = {"path", "left_out", "left_out_actions", "folded", "ignored_at"}
+NOT_THE_ANSWER = {"path", "left_out", "left_out_actions", "folds", "ignored_at"}
 NOT_THE_CODE = {
     *NOT_THE_ANSWER,
     "spec",

@@ -18,6 +18,7 @@ from specchk.compile.scope import Closure, Lowerings, Scope
 from specchk.ir import types
 from specchk.ir.nodes import Const, Expr, If, Local, Value, Var
 from specchk.ir.ops import Op
+from specchk.ir.program import ElementFold
 from specchk.ir.types import (
     MAX_LISTED_BITS,
     cardinality,
@@ -141,7 +142,8 @@ class CallLowering:
         def over(domain: Expr) -> Expr:
             found = self._items("fold", items, domain)
             if isinstance(domain.type, types.Set):
-                self.names.folded |= set(sorts_in(domain.type.item))
+                sorts = sorts_in(domain.type.item)
+                self.names.folds += [ElementFold(sort, self.names.owner, node.span) for sort in sorts]
             begin = self.make.expression(start, scope)
 
             def step(value: Expr, item: Expr) -> Expr:

@@ -8,6 +8,7 @@ One pass over the declarations that the model selects, in declaration order; the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from math import prod
 
 from msgspec import Struct
@@ -50,7 +51,7 @@ class Lowering:
     def _begin(self, owner: str) -> None:
         """Restart the numbering of locals, and count coverage points as the owner's."""
         self.expressions.next_local = 0
-        self.points.owner = owner
+        self.points.owner = self.expressions.names.owner = owner
 
     def action(self, decl: decls.Action) -> Action:
         """One action with its parameters as locals 0, 1, ..."""
@@ -211,6 +212,7 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
     actions = tuple(lowering.action(a) for a in selected.actions)
     refinements = [_refinement(lowering, decl) for decl in selected.refines]
     refined = tuple(one.lower() for one in refinements)
+    of_claims = [one.expressions for one in refinements]
     is_temporal = liveness or any(one.abstract.fairness for one in refined)
     params = {action.name: action.params for action in actions}
     program = Program(
@@ -228,7 +230,7 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
         # Safety does not depend on fairness, so without a temporal property there is none.
         liveness=liveness, fairness=fair_actions(spec, params) if is_temporal else (),
         left_out_actions=selected.left_out_actions,
-        folded=_folded(lowering, *[one.expressions for one in refinements]),
+        folds=tuple(chain(*[one.names.folds for one in (lowering.expressions, *of_claims)])),
         ignored=_ignored(spec, model), ignored_at=model.ignored[0].span if model.ignored else None,
     )  # fmt: skip
     # Pictures lower views, where a rejection would come after the verdict.
@@ -259,16 +261,11 @@ def _refinement(lowering: Lowering, decl: decls.Refines) -> RefinementLowering:
         inits=tuple(of_other.predicate("init", "init", i.lets, i.conjuncts, i.span) for i in other.inits),
         actions=actions, invariants=(), step_invariants=(), witnesses=(), constraints=(), deadlock_ok=None,
         points=tuple(of_other.points.listed), horizons=(), left_out=(), fairness=fairness,
-        folded=_folded(of_other),
+        folds=tuple(of_other.expressions.names.folds),
     )  # fmt: skip
     expressions = ExpressionLowering(checked, model, Points())
     expressions.names.slots.update(lowering.expressions.names.slots)
     return RefinementLowering(checked.spec, decl, abstract, expressions, lowering.points)
-
-
-def _folded(*lowerings: Lowering | ExpressionLowering) -> tuple[str, ...]:
-    names = [one.expressions.names if isinstance(one, Lowering) else one.names for one in lowerings]
-    return tuple(sorted({name for table in names for name in table.folded}))
 
 
 def ground(checked: CheckedSpec, model: FixedModel) -> None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from specchk.compile.ground import Ground
 from specchk.compile.scope import Scope
 from specchk.ir.nodes import Const, Expr, Var
+from specchk.ir.program import ElementFold
 from specchk.ir.types import Sort, Type, Union, cardinality, has_horizon, item_of, of_shape
 from specchk.lang.check import types as lang
 from specchk.lang.check.spec import Facts, Ref
@@ -31,7 +32,8 @@ class Names:
         self.slots: dict[str, tuple[int, Type]] = {}
         self.images: dict[str, Expr] = {}
         self.listed: list[lang.Type] = []  # types of which all values are listed
-        self.folded: set[str] = set()  # sorts whose elements a fold iterates over
+        self.owner = ""  # the action or property that is being lowered
+        self.folds: list[ElementFold] = []
 
     def type_of(self, node: tree.Expr, scope: Scope) -> Type:
         """The type of an expression, its bounds evaluated."""

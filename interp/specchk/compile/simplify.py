@@ -62,6 +62,8 @@ def _block(body: nodes.Block, known: Known) -> nodes.Block:
     out: list[nodes.Stmt] = []
     for stmt in body:
         known = _statement(stmt, known, out)
+        if out and isinstance(out[-1], nodes.Guard) and _truth(out[-1].condition) is False:
+            break  # what follows is never reached, and must not count: a `choose` in it distinguishes nothing
     return tuple(out)
 
 
@@ -103,10 +105,10 @@ def _unwrap(stmt: nodes.Unwrap, known: Known, out: list[nodes.Stmt]) -> Known:
         assert isinstance(value.value, tuple)
         if value.value:
             return {**known, stmt.local.slot: nodes.Const(value.type.item, value.span, value.value[0])}
-        # The guard shows that the constants switch the action off (`footprint.switched_off`); what follows
-        # still mentions the name, so the option stays as well.
+        # The guard shows that the constants switch the action off (`footprint.switched_off`).
         out.append(nodes.Guard(nodes.Const(BOOL, value.span, False)))
-    out.append(replace(stmt, value=value))
+    else:
+        out.append(replace(stmt, value=value))
     return known
 
 

@@ -22,7 +22,7 @@ Names = Callable[[list[State]], Sequence[int | None]]
 
 def fingerprint(program: Program) -> str:
     """A digest of the lowered spec, with the model's constants and its properties."""
-    return kept.name_of(replace(program, path="", folded=(), ignored=()))
+    return kept.name_of(replace(program, path="", folds=(), ignored=()))
 
 
 def rows_of_run(outcome: Outcome, written: Written) -> list[dict[str, Any]]:

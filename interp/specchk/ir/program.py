@@ -133,6 +133,14 @@ class Constant(Identified, frozen=True):
     span: Span
 
 
+class ElementFold(Identified, frozen=True):
+    """A fold over a set of elements of a sort, in an action or a property."""
+
+    sort: str
+    owner: str
+    span: Span
+
+
 class Program(Identified, frozen=True):
     """A spec under one model."""
 
@@ -157,7 +165,7 @@ class Program(Identified, frozen=True):
     liveness: tuple[Liveness, ...] = ()
     fairness: tuple[Fairness, ...] = ()  # none where no temporal property is selected
     left_out_actions: tuple[str, ...] = ()  # actions the model does not select
-    folded: tuple[str, ...] = ()  # sorts whose elements a fold iterates over
+    folds: tuple[ElementFold, ...] = ()
     # Variables, by position: of states that differ in these only, the first is searched.
     ignored: tuple[int, ...] = ()
     ignored_at: Span | None = None

@@ -11,15 +11,17 @@ representative of a state is the least of its renamings in the order of values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import permutations, product
 from math import factorial, prod
+from types import MappingProxyType
 from typing import Any
 
+from specchk.ir.footprint import switched_off
+from specchk.ir.guarded import unguarded
 from specchk.ir.nodes import And, Choose, Cover, Expr, Implies, Or, Quantifier
-from specchk.ir.program import Program, Same
-from specchk.ir.totality import is_total
+from specchk.ir.program import Constant, Program, Same
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union
 from specchk.ir.typing import sorts_in
 from specchk.ir.verify import parts, results
@@ -45,7 +47,12 @@ def symmetry_of(program: Program) -> tuple[Symmetry | None, str]:
     symmetry = Symmetry(program)
     if symmetry.order == 1:
         return None, f"off ({symmetry.reason})" if symmetry.reason else "off"
-    return symmetry, f"on ({symmetry.order} renamings)"
+    return symmetry, f"on ({symmetry.order} renamings{symmetry.reason and '; '}{symmetry.reason})"
+
+
+def asymmetry(program: Program) -> str:
+    """What restricts a program's renamings, with its place; empty if nothing does, or none would be used."""
+    return "" if program.ignored or program.temporal else Symmetry(program).reason
 
 
 class Symmetry:
@@ -64,25 +71,24 @@ class Symmetry:
         return len(self.renamings)
 
     def _renamings(self, program: Program) -> list[Renaming]:
-        choices = (expr for expr in expressions(program) if isinstance(expr, Choose) and not expr.unique)
-        chosen = {name for choice in choices for name in sorts_in(choice.local.type)}
-        decisive = decisive_sorts(Same(program))
-        folded = {name for one in _programs(program) for name in one.folded}
-        fixed = chosen | decisive | folded
+        fixed = _distinguished(program)
         free = [sort for sort in program.sorts if sort.name not in fixed and len(sort.members) > 1]
-        if fixed:
-            means = "`choose`" if chosen else "`fold`" if folded else "a quantifier that may be undefined"
-            named = ", ".join(sorted(chosen or folded or decisive))
-            self.reason = f"{means} distinguishes the elements of {named}"
+        reasons = dict.fromkeys(fixed.values())
+        self.reason = "; ".join(
+            f"{reason} distinguishes the elements of {_names(s for s, why in fixed.items() if why == reason)}"
+            for reason in reasons
+        )
         count = prod(factorial(len(sort.members)) for sort in free)
         # The renamings that keep the constants are a group, so classes are its orbits and the least of an
         # orbit is the same from any of its states (Ip and Dill, Better verification
         # through symmetry, 1996).  The identity comes first: callers that need no copy skip it by its place.
-        kept = [one for one in renamings_of(program, free) if _keeps_constants(program, one)]
+        every = renamings_of(program, free)
+        kept = [one for one in every if _keeps_constants(program, one)]
         if count > MAX_RENAMINGS:
-            self.reason = f"{count} renamings are too many to enumerate"
+            self.reason = f"{count} renamings of {_names(s.name for s in free)} are too many to enumerate"
         elif len(kept) == 1 and free:
-            self.reason = "a constant names an element"
+            naming = next(c for c in _constants(program) if not all(_keeps(one, c) for one in every))
+            self.reason = f"the constant `{naming.name}` at {naming.span.where} names an element"
         return kept
 
     def canonical(self, state: State) -> State:
@@ -133,20 +139,54 @@ def _programs(program: Program) -> tuple[Program, ...]:
     return (program, *[refinement.abstract for refinement in program.refinements])
 
 
+def _constants(program: Program) -> list[Constant]:
+    return [constant for one in _programs(program) for constant in one.constants]
+
+
 def _keeps_constants(program: Program, renaming: Renaming) -> bool:
-    constants = [constant for one in _programs(program) for constant in one.constants]
-    return all(renamer(c.type, renaming)(c.value) == c.value for c in constants)
+    return all(_keeps(renaming, constant) for constant in _constants(program))
+
+
+def _keeps(renaming: Renaming, constant: Constant) -> bool:
+    return bool(renamer(constant.type, renaming)(constant.value) == constant.value)
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _distinguished(program: Program) -> dict[str, str]:
+    """The sorts with elements that a program distinguishes, each with what does so first, and its place."""
+    reasons: dict[str, str] = {}
+    for expr in expressions(program):
+        if isinstance(expr, Choose) and not expr.unique:
+            reasons = dict.fromkeys(sorts_in(expr.local.type), f"`choose` at {expr.span.where}") | reasons
+    for one in _programs(program):
+        off = switched_off(one)
+        for fold in one.folds:
+            if fold.owner not in off:
+                reasons.setdefault(fold.sort, f"`fold` at {fold.span.where}")
+    for sort, part in decisive_sorts(Same(program)).items():
+        reasons.setdefault(sort, f"a quantifier that may be undefined at {part.span.where}")
+    return reasons
 
 
 @lru_cache(maxsize=4)  # a search may be repeated with more room for its sets
-def decisive_sorts(same: Same) -> frozenset[str]:
-    """The sorts whose order may decide whether a quantifier of a step or a property is defined."""
+def decisive_sorts(same: Same) -> Mapping[str, Expr]:
+    """The sorts whose order may decide whether a quantifier of a step or a property is defined.
+
+    Each with the expression that may have no value.
+    """
     # Where an item is false or has no value, a `forall` that is an invariant is a violation in any order.  An
     # `exists` with a true item reaches its witness; that it has no value in a renamed state, where an item
     # without a value comes first, is no reason to search them all.
-    ended = _ended_early(same.program, invariant=True, witness=False)
-    quantifiers = [one for one in ended if not is_total(one.body)]
-    return frozenset(name for quantifier in quantifiers for name in sorts_in(quantifier.local.type))
+    partial = {id(part): part for part in unguarded(same.program)}
+    sorts: dict[str, Expr] = {}
+    for quantifier in _ended_early(same.program, invariant=True, witness=False) if partial else ():
+        part = next((partial[id(part)] for part in inside(quantifier.body) if id(part) in partial), None)
+        if part is not None:
+            sorts = dict.fromkeys(sorts_in(quantifier.local.type), part) | sorts
+    return MappingProxyType(sorts)
 
 
 def counted_by_order(program: Program, renamings: Sequence[Renaming], *, violated: bool) -> frozenset[int]:

@@ -14,6 +14,7 @@ from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.native.machine.prospects import prospects
 from specchk.report.text import counted
 from specchk.search.coverage import NO_VARIABLES
+from specchk.search.symmetry import asymmetry
 
 
 @click.command("check")
@@ -64,6 +65,8 @@ def _check(file: str) -> tuple[list[Diagnostic], str, list[str]]:
             with _collected(diagnostics):
                 whole = instantiate(checked, model)
                 notes = [prospect.line for prospect in prospects(whole.program)]
+                reason = asymmetry(whole.program)
+                notes += [f"{file}: symmetry is restricted: {reason}"] if reason else []
         with _collected(diagnostics):
             if whole is None:
                 survey(checked, model)

@@ -11,6 +11,7 @@ action and no invariant distinguishes are checked once.  Not checked: witnesses,
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -146,7 +147,7 @@ def _renamings(program: Program) -> list[Renaming]:
     bodies += [prop.body for prop in judged(program)]
     nodes = [node for body in bodies for node in inside(body)]
     chosen = [node.local for node in nodes if isinstance(node, Choose) and not node.unique]
-    fixed = decisive_sorts(Same(program)).union(*[sorts_in(local.type) for local in chosen])
+    fixed = {*decisive_sorts(Same(program)), *chain.from_iterable(sorts_in(one.type) for one in chosen)}
     constants = {(node.type, node.value) for node in nodes if isinstance(node, Const)}
     # The keys of a map literal are the places of its values, so it names all of them without a `Const`.
     maps = [node.type for node in nodes if isinstance(node, Apply) and node.op is Op.MAP]
