@@ -1,0 +1,246 @@
+"""What a cluster's controller has decided on a partition, and how an operator has it decide.
+
+A decision is a state of the partition: its leader, leader epoch, ISR and partition epoch.  With KRaft they
+are records of the metadata log, read from the controller's own file in their total order; with ZooKeeper
+they are the versions of a node, of which only the last can be read.
+
+An election of a given broker is what an operator does: a reassignment to the same replicas in another
+order, which makes that broker the preferred one, and a preferred election.  With ZooKeeper the reassignment
+alone starts a leader epoch (`updateLeaderEpochAndSendRequest`), with KRaft it does not.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+
+from conformance.kafka.batches import parse_batches
+from conformance.kafka.cluster import ZOOKEEPER_CONTROLLER, Cluster
+from conformance.kafka.nodes import NotYet, wait_for
+from conformance.kafka.releases import Metadata, jar
+from conformance.kafka.schemas import METADATA, Fields, Schemas, read_uvarint
+from conformance.kafka.wire import Api
+from conformance.kafka.zookeeper import NoNode, ZooKeeper
+from msgspec import Struct, structs
+
+_METADATA_LOG = "__cluster_metadata-0"
+_UNCHANGED = -2
+NO_LEADER = -1
+_PREFERRED, _UNCLEAN = 0, 1
+_ELECTION_NOT_NEEDED = 84
+
+
+class Decision(Struct, frozen=True):
+    """A partition as the controller has it.
+
+    `place` orders decisions: an offset of the metadata log, or a version.
+    """
+
+    place: int
+    leader: int
+    epoch: int
+    isr: frozenset[int]
+    version: int
+    elr: frozenset[int] = frozenset()
+
+
+class Refusal(Exception):
+    """The controller refused what an operator requested; the message has its answer."""
+
+
+class Deciding(ABC):
+    """The controller of a cluster, for one topic of one partition."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self.cluster, self.topic = cluster, topic
+
+    @abstractmethod
+    def latest(self) -> Decision:
+        """The last decision.  Raises NotYet while there is none."""
+
+    @abstractmethod
+    def is_fenced(self, broker: int) -> bool:
+        """Whether the controller takes a broker for dead."""
+
+    @abstractmethod
+    def reorder(self, replicas: Sequence[int]) -> None:
+        """Reassign the partition to the same replicas in another order; complete on return."""
+
+    @abstractmethod
+    def elect_preferred(self) -> None:
+        """Request a preferred election.  Raises Refusal."""
+
+    @abstractmethod
+    def elect_unclean(self) -> None:
+        """Request an unclean election.  Raises Refusal."""
+
+    def elect(self, broker: int, replicas: Sequence[int]) -> Decision:
+        """Have a broker elected that is in the ISR; the decision.  Raises Refusal."""
+        self.reorder([broker, *(replica for replica in replicas if replica != broker)])
+        self.elect_preferred()
+        return self.await_leader(broker)
+
+    def await_leader(self, broker: int, limit_s: float = 60) -> Decision:
+        """Wait until a broker has been elected; the decision."""
+
+        def elected() -> Decision:
+            decision = self.latest()
+            if decision.leader != broker:
+                raise NotYet(f"broker {decision.leader} leads")
+            return decision
+
+        return wait_for(elected, f"broker {broker} is elected", limit_s)
+
+
+def deciding(cluster: Cluster, topic: str) -> Deciding:
+    """The controller of a cluster, of its kind."""
+    kind = _Quorum if cluster.plan.release.metadata is Metadata.KRAFT else _ZooKeeper
+    return kind(cluster, topic)
+
+
+class _Quorum(Deciding):
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        super().__init__(cluster, topic)
+        self._schemas = Schemas(jar(cluster.plan.release, "kafka-metadata"), METADATA)
+
+    def latest(self) -> Decision:
+        decision: Decision | None = None
+        topic_id = None
+        for offset, name, fields in self._records():
+            if name == "TopicRecord" and fields["Name"] == self.topic:
+                topic_id = fields["TopicId"]
+            elif name == "PartitionRecord" and fields["TopicId"] == topic_id:
+                decision = _first(offset, fields)
+            elif name == "PartitionChangeRecord" and fields["TopicId"] == topic_id and decision:
+                decision = _changed(decision, offset, fields)
+        if decision is None:
+            raise NotYet(f"topic {self.topic} has not been created")
+        return decision
+
+    def is_fenced(self, broker: int) -> bool:
+        fenced = True
+        for _, name, fields in self._records():
+            if name == "RegisterBrokerRecord" and fields["BrokerId"] == broker:
+                fenced = fields["Fenced"]
+            elif (
+                name == "BrokerRegistrationChangeRecord" and fields["BrokerId"] == broker and fields["Fenced"]
+            ):
+                fenced = fields["Fenced"] > 0
+        return fenced
+
+    def reorder(self, replicas: Sequence[int]) -> None:
+        partition = {"PartitionIndex": 0, "Replicas": list(replicas)}
+        topics = [{"Name": self.topic, "Partitions": [partition]}]
+        answer = self._request(Api.ALTER_PARTITION_REASSIGNMENTS, 0, {"Topics": topics})
+        code = answer["ErrorCode"] or answer["Responses"][0]["Partitions"][0]["ErrorCode"]
+        if code:
+            raise Refusal(f"the reassignment is refused: error {code}")
+
+    def elect_preferred(self) -> None:
+        self._elect(_PREFERRED)
+
+    def elect_unclean(self) -> None:
+        self._elect(_UNCLEAN)
+
+    def _elect(self, kind: int) -> None:
+        partitions = [{"Topic": self.topic, "Partitions": [0]}]
+        answer = self._request(Api.ELECT_LEADERS, 2, {"ElectionType": kind, "TopicPartitions": partitions})
+        results = [each for topic in answer["ReplicaElectionResults"] for each in topic["PartitionResult"]]
+        codes = [answer["ErrorCode"], *(each["ErrorCode"] for each in results)]
+        if any(code not in (0, _ELECTION_NOT_NEEDED) for code in codes):
+            raise Refusal(f"the election is refused: errors {codes}")
+
+    def _request(self, key: Api, version: int, fields: Fields) -> Fields:
+        alive = next(broker for broker in self.cluster.brokers if self.cluster.nodes[broker].is_running)
+        return self.cluster.call(alive, key, version, fields)
+
+    def _records(self) -> Iterator[tuple[int, str, Fields]]:
+        folder = self.cluster.log_folder(self.cluster.controllers[0]) / _METADATA_LOG
+        for path in sorted(folder.glob("*.log")):
+            for batch in parse_batches(path.read_bytes()):
+                for record in () if batch.control else batch.records():
+                    yield record.offset, *decode_metadata(self._schemas, record.value or b"")
+
+
+def decode_metadata(schemas: Schemas, value: bytes) -> tuple[str, Fields]:
+    """A record of the metadata log.
+
+    Its name and fields.  Its value begins with a frame, its key and its version.
+    """
+    _, at = read_uvarint(value, 0)
+    key, at = read_uvarint(value, at)
+    version, at = read_uvarint(value, at)
+    message = schemas.records[key]
+    return message.name, message.decode(value, version, at)[0]
+
+
+def _first(offset: int, fields: Fields) -> Decision:
+    return Decision(
+        place=offset,
+        leader=fields["Leader"],
+        epoch=fields["LeaderEpoch"],
+        isr=frozenset(fields["Isr"]),
+        version=fields["PartitionEpoch"],
+        elr=frozenset(fields.get("EligibleLeaderReplicas") or ()),
+    )
+
+
+def _changed(decision: Decision, offset: int, fields: Fields) -> Decision:
+    # PartitionRegistration.merge: each change is a partition epoch, each that names a leader a leader epoch.
+    has_leader = fields["Leader"] != _UNCHANGED
+    isr, elr = fields["Isr"], fields.get("EligibleLeaderReplicas")
+    return structs.replace(
+        decision,
+        place=offset,
+        leader=fields["Leader"] if has_leader else decision.leader,
+        epoch=decision.epoch + has_leader,
+        isr=decision.isr if isr is None else frozenset(isr),
+        version=decision.version + 1,
+        elr=decision.elr if elr is None else frozenset(elr),
+    )
+
+
+class _ZooKeeper(Deciding):
+    def latest(self) -> Decision:
+        try:
+            with self._session() as zookeeper:
+                entry = zookeeper.get(f"/brokers/topics/{self.topic}/partitions/0/state")
+        except NoNode:
+            raise NotYet(f"topic {self.topic} has not been created") from None
+        state = json.loads(entry.data)
+        isr = frozenset(state["isr"])
+        return Decision(entry.version, state["leader"], state["leader_epoch"], isr, entry.version)
+
+    def is_fenced(self, broker: int) -> bool:
+        with self._session() as zookeeper:
+            return not zookeeper.exists(f"/brokers/ids/{broker}")
+
+    def reorder(self, replicas: Sequence[int]) -> None:
+        partition = {"topic": self.topic, "partition": 0, "replicas": list(replicas)}
+        self._administer("reassign_partitions", {"version": 1, "partitions": [partition]})
+
+    def elect_preferred(self) -> None:
+        partitions = [{"topic": self.topic, "partition": 0}]
+        self._administer("preferred_replica_election", {"version": 1, "partitions": partitions})
+
+    def elect_unclean(self) -> None:
+        if self.cluster.plan.release.numbers < (2, 4):
+            raise Refusal("before 2.4 a controller elects uncleanly by itself, or not at all")
+        topics = [{"Topic": self.topic, "Partitions": [0]}]
+        request = {"ElectionType": _UNCLEAN, "TopicPartitions": topics}
+        self.cluster.call(ZOOKEEPER_CONTROLLER, Api.ELECT_LEADERS, 1, request)
+
+    def _administer(self, name: str, request: Fields) -> None:
+        """Create a node that the controller deletes when it has done what the node requests."""
+        path = f"/admin/{name}"
+        with self._session() as zookeeper:
+            zookeeper.create(path, json.dumps(request).encode())
+        wait_for(lambda: not self._has(path), f"the controller acts upon {path}")
+
+    def _has(self, path: str) -> bool:
+        with self._session() as zookeeper:
+            return zookeeper.exists(path)
+
+    def _session(self) -> ZooKeeper:
+        return ZooKeeper(self.cluster.zookeeper_port)
