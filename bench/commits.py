@@ -90,7 +90,7 @@ def measure(other: Path, runs: int, only: str) -> None:
         if only not in label:
             continue
         for code in (other, ROOT, other, ROOT):
-            # The code is in the cache then: optimised by the second run where the first was long.
+            # The code is in the cache then: optimised where a run took longer than the compiler.
             run_once(code, other, arguments)
         pairs = [(run_once(other, other, arguments), run_once(ROOT, other, arguments)) for _ in range(runs)]
         assert len({run.answer for pair in pairs for run in pair}) == 1, pairs

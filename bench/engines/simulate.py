@@ -28,9 +28,9 @@ from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.native.compiler import load_kernel
 from specchk.native.machine.layout import layout_of
 from specchk.native.machine.rooms import first_room, with_room
+from specchk.native.tiers import load_kernel
 from specchk.native.walking.simulation import StepChoice, WalkSource, simulate
 from specchk.search.budget import Budget
 from specchk.search.verdict import Outcome

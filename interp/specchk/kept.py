@@ -74,14 +74,6 @@ def place(folder: str, name: str) -> Path | None:
     return None if directory is None or refusal() else directory / folder / name
 
 
-def has_any(folder: str, beginning: str) -> bool:
-    """Whether a file whose name begins so is kept in a folder."""
-    directory = place(folder, "")
-    with suppress(OSError):
-        return directory is not None and any(directory.glob(f"{beginning}*"))
-    return False
-
-
 @cache
 def library(name: str) -> str:
     """A name for the installed version of a library, found without importing it."""

@@ -85,11 +85,6 @@ def forked(work: Callable[[], object]) -> int:
     return process
 
 
-def exit_code(process: int) -> int:
-    """The exit code of a forked process, once it has ended."""
-    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-
-
 def end_with(parent: int) -> None:
     """Have this process killed when its parent ends, for any reason; on Linux only."""
     if sys.platform == "linux":

@@ -16,7 +16,7 @@ from specchk.codegen import ir
 from specchk.ir.program import Program
 from specchk.ir.types import Room
 from specchk.native.machine.asm import Asm, Val, code_type
-from specchk.native.optimise import LONG
+from specchk.native.tiers import LONG
 from specchk.search import reference
 from specchk.search.budget import Budget
 from specchk.search.engine import Options, Search, Unsupported, explore

@@ -16,7 +16,7 @@ from specchk.native.kernel.canonical import Renamed
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.machine import layout
 from specchk.native.machine.asm import Asm
-from specchk.native.optimise import LONG
+from specchk.native.tiers import LONG
 from specchk.native.values import expressions, fitting
 from specchk.native.values.codes import Codes
 from specchk.native.values.domains import Domains

@@ -13,9 +13,9 @@ from specchk.explore.simulate import begin, follow
 from specchk.ir.footprint import steps_list_horizon
 from specchk.ir.program import Program
 from specchk.meaning.step import Stepper
-from specchk.native.compiler import load_kernel
 from specchk.native.machine.layout import NoRoom, layout_of
 from specchk.native.machine.rooms import first_room, with_room
+from specchk.native.tiers import load_kernel
 from specchk.native.walking.frames import WalkEnd, WalkThread
 from specchk.native.walking.memory import WalkMemory
 from specchk.native.walking.simulation import WalkSource

@@ -8,10 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from specchk.cli.commands.run import command
-from specchk.ir import verify, walk
+from specchk.ir import verify
 from specchk.ir.program import Program
 from specchk.ir.verify import IllegalProgram
-from specchk.native import compiler
 from specchk.search.engine import Search
 
 SPEC = Path(__file__).parents[2] / "spec" / "two_round_fetch.spec"
@@ -36,17 +35,13 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("is_kept", [True, False])
-@pytest.mark.parametrize("is_large", [True, False])
 @pytest.mark.parametrize("engine", ["", "reference", "native", "symbolic"])
 def test_an_illegal_program_has_no_answer(
-    engine: str, *, is_large: bool, is_kept: bool, searched: list[str], tmp_path: Path,
+    engine: str, *, is_kept: bool, searched: list[str], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Also if other processes make its code, or that is kept."""
+    """Also if its code is kept."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(compiler, "cores", lambda: 2)
-    if is_large:
-        monkeypatch.setattr(walk, "LARGE", 0)
     words = [str(SPEC), *(["--engine", engine] if engine else []), "--json"]
     if is_kept:
         assert CliRunner().invoke(command, words).exit_code == 0

@@ -42,8 +42,9 @@ from specchk.conform.replay.frozen import frozen
 from specchk.conform.work import lock_file
 from specchk.lang.syntax.layout import LayoutFilter
 from specchk.lang.syntax.tables import load_parser
-from specchk.native.compiler import KernelSource, load_kernel
+from specchk.native.compiler import KernelSource
 from specchk.native.machine.layout import layout_of
+from specchk.native.tiers import load_kernel
 
 INSTANCE = bank()
 PROGRAM = INSTANCE.program

@@ -23,9 +23,9 @@ from specchk.ir.program import Program
 from specchk.meaning.initial import initial_states
 from specchk.meaning.undefined import Undefined
 from specchk.native import engine as native
-from specchk.native.compiler import load_edges
 from specchk.native.machine.layout import layout_of
 from specchk.native.machine.loaded import Loaded
+from specchk.native.tiers import load_edges
 from specchk.search.budget import Budget
 from specchk.search.engine import Options, Search, Unsupported
 from specchk.search.verdict import Inconclusive, Outcome, Violated

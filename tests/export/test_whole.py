@@ -23,9 +23,9 @@ from specchk.export import names, parts
 from specchk.export.manifest import NoExport, opened
 from specchk.export.names import SharedNames
 from specchk.export.parts import Unwritten
-from specchk.native.compiler import load_edges
 from specchk.native.kernel.edge_kernel import NAME_SHARES
 from specchk.native.machine.layout import layout_of
+from specchk.native.tiers import load_edges
 
 KIP320 = str(SPEC / "kafka" / "kip320.spec")
 KILLED = """

@@ -139,12 +139,10 @@ LATER_OR_WHERE = {
     "checkpoint_every_s",
     "resume",
     "handover",
-    "ahead",
     "lowered",
 }
 ON_SPARK = {
     "on_end",
-    "functions",
     "lowered",
     "budget",
     "strict",

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from signal import SIGKILL
 
 import pytest
 from msgspec.structs import replace
 
+from specchk import kept
 from specchk.codegen.ir import Tier
-from specchk.codegen.objects import initialize, optimised, quick
+from specchk.codegen.objects import optimised, quick
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
-from specchk.native import checkpoint, optimise
-from specchk.native.compiler import KernelSource, load_kernel
+from specchk.native import checkpoint, engine, tiers
+from specchk.native.compiler import KernelSource
 from specchk.native.engine import NativeOptions, search
 from specchk.native.machine.layout import layout_of
-from specchk.native.optimise import Optimiser
 from specchk.native.store import Store
+from specchk.native.tiers import load_kernel
 from specchk.search.budget import Budget, Progress
 from specchk.search.engine import Unusable
 from specchk.search.verdict import Holds, Inconclusive, Outcome, Violated
@@ -49,138 +50,93 @@ def test_any_number_of_workers_says_the_same(symmetry: bool) -> None:
     assert all(same(alone, other) for other in others)
 
 
-GROWING = """\
-spec growing
-var s : set[0..9] = {}
-action add(i: 0..9):
-    require i not in s
-    s' = s union {i}
-deadlock ok
-model m:
-    expect states 1024
-"""
-STEADY = """\
-spec steady
-var n : 0..3000 = 0
-action up():
-    require n < 3000
-    n' = n + 1
-deadlock ok
-model m:
-    expect states 3001
-"""
+class AtOnce(tiers.Optimiser):
+    """An optimiser whose code is there as soon as it is requested."""
 
-
-class AtOnce:
-    """An optimiser that is done immediately."""
-
-    is_working = False
-
-    def __init__(self, text: Callable[[], str]) -> None:
-        self.code = optimised(text())
-
-    def stop(self) -> None:
-        """Do nothing: nothing is running."""
+    @property
+    def is_done(self) -> bool:
+        """Wait for the process."""
+        return self._process is not None and self._process.wait() == 0
 
 
 def test_results_do_not_depend_on_when_code_is_optimised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before, during or never: the same verdict, counts, coverage and steps of the counterexample."""
-    monkeypatch.setattr(optimise, "Optimiser", AtOnce)
+    monkeypatch.setattr(engine, "Optimiser", AtOnce)
     program = instantiate(check(str(KAFKA / "kip101.spec")), "fast_failover").program
     found = []
-    for after, kept in ((0, [".o"]), (100, [".o", "-quick.o"]), (1 << 40, ["-quick.o"])):
+    for after, wanted in ((0, [".o"]), (100, [".o", "-quick.o"]), (1 << 40, ["-quick.o"])):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(after)))
         found.append(search(program, NativeOptions(workers=2, optimise_after=after)))
         names = sorted((path.name for path in (tmp_path / str(after)).rglob("*.o")), key=len)
-        assert sorted(name[40:] for name in names) == sorted(kept)
+        assert sorted(name[40:] for name in names) == sorted(wanted)
     assert isinstance(found[0].verdict, Violated)
     assert all(same(found[0], other) for other in found[1:])
 
 
-class Never:
-    """An optimiser whose search ends first."""
+def test_optimised_code_is_what_this_process_would_make() -> None:
+    """And is cached; a process that is stopped makes none, and is gone."""
+    source = KernelSource(program := kip320(), layout_of(program))
+    waiting, stopped = tiers.Optimiser(source, 5), tiers.Optimiser(source, 5)
+    for optimiser in (waiting, stopped):
+        optimiser.consider(4)
+        assert optimiser._process is None
+        optimiser.consider(5)
+    stopped.stop()
+    assert not stopped.is_done
+    kernel = waiting.kernel()
+    waiting.stop()
+    assert kernel is not None
+    assert kernel.is_optimised
+    assert kept.read(source.path()) == optimised(source.text()) != quick(source.text())
 
-    is_working = True
 
-    def __init__(self, text: Callable[[], str]) -> None:
-        self.code = None
+@pytest.mark.parametrize("wrong", ["raise SystemExit(1)", "raise MemoryError", "import nosuch"])
+def test_a_process_that_fails_leaves_the_search_its_code(
+    wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that cannot be started."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(tiers, "_PROGRAM", wrong)
+    plain = search(kip320(), replace(PLAIN, optimise_after=1 << 40))
+    assert same(plain, search(kip320(), replace(PLAIN, optimise_after=0)))
+    monkeypatch.setattr(tiers.sys, "executable", str(tmp_path / "nosuch"))
+    assert same(plain, search(kip320(), replace(PLAIN, optimise_after=1)))
 
-    def stop(self) -> None:
-        """Do nothing: nothing has started."""
 
-
-def test_a_search_that_was_long_begins_with_optimised_code(
+def test_files_of_the_current_directory_are_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search that ends before its code is optimised leaves that to the next one; a short one does not."""
-    monkeypatch.setattr(optimise, "Optimiser", Never)
+    """A new process would find them before Python's own modules of the same name."""
+    (tmp_path / "pickle.py").write_text("raise SystemExit(1)\n")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    program = instantiate(check(str(KAFKA / "kip101.spec")), "fast_failover").program
-    found, kinds = [], []
-    for after in (1 << 40, 100, 1 << 40):
-        found.append(search(program, NativeOptions(workers=1, optimise_after=after)))
-        kinds.append(sorted(path.name[40:] for path in (tmp_path / "specchk" / "kernels").iterdir()))
-    assert kinds == [["-quick.o"], ["-long.o", "-quick.o"], ["-long.o", "-quick.o", ".o"]]
-    assert all(same(found[0], other) for other in found[1:])
+    source = KernelSource(program := kip320(), layout_of(program))
+    assert load_kernel(source, is_long=True).is_optimised
 
 
-@pytest.mark.parametrize(("text", "is_optimised"), [(GROWING, True), (STEADY, False)])
-def test_code_is_optimised_where_levels_grow(
-    text: str, is_optimised: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_limit_ends_a_search_while_its_code_is_optimised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search whose levels grow is likely to be long; one with as many successors in a row is not."""
-    made: list[Never] = []
+    """The search does not wait for the code: the process, which would take a minute, is ended."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(tiers, "_PROGRAM", "import time; time.sleep(60)")
+    made: list[tiers.Optimiser] = []
 
-    class Noted(Never):
-        def __init__(self, text: Callable[[], str]) -> None:
-            Never.__init__(self, text)
+    class Noted(tiers.Optimiser):
+        def __init__(self, source: KernelSource, after: int) -> None:
+            tiers.Optimiser.__init__(self, source, after)
             made.append(self)
 
-    monkeypatch.setattr(optimise, "Optimiser", Noted)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    spec = tmp_path / "s.spec"
-    spec.write_text(text)
-    program = instantiate(check(str(spec))).program
-    found = search(program, NativeOptions(workers=1, optimise_after=2000)).statistics
-    assert found.generated < optimise.WORTH * 2000
-    assert bool(made) == is_optimised
-
-
-@pytest.mark.parametrize("is_working", [True, False])
-def test_one_core_is_left_to_the_process_that_optimises(
-    is_working: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Fewer threads find the same, including pieces in progress; without optimisation, all of them run."""
-    monkeypatch.setattr(optimise, "Optimiser", type("Some", (Never,), {"is_working": is_working}))
-    monkeypatch.setattr(optimise, "cores", lambda: 3)
-    run, threads = optimise.Tiers.threads, set()
-    monkeypatch.setattr(
-        optimise.Tiers, "threads", lambda of, count: (threads.add(some := run(of, count)), some)[1]
-    )
-    found = []
-    for after in (1, 1 << 40):
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(after)))
-        found.append(
-            search(kip320(Replicas="3", MaxLeaderEpoch="1"), replace(PLAIN, workers=3, optimise_after=after))
-        )
-    assert threads == ({2, 3} if is_working else {3})
-    assert same(*found)
-
-
-def test_another_process_optimises_what_this_one_would() -> None:
-    """The same object code; a stopped one has none, and leaves no process behind."""
-    text = 'define i64 @"f"(i64 %a) {\n  %b = add i64 %a, 1\n  ret i64 %b\n}\n'
-    initialize()
-    waiting, stopped = Optimiser(lambda: text), Optimiser(lambda: text)
-    stopped.stop()
-    waiting._thread.join()
-    assert waiting.code == optimised(text) != quick(text)
-    assert stopped._process is None or stopped._process._process.returncode is not None
-    broken = Optimiser(lambda: "no IR")
-    broken._thread.join()
-    assert broken.code is None
+    monkeypatch.setattr(engine, "Optimiser", Noted)
+    limited = replace(PLAIN, budget=Budget(max_states=20_000), workers=1, optimise_after=1000)
+    found = search(kip320(Replicas="3", MaxLeaderEpoch="1"), limited)
+    assert isinstance(found.verdict, Inconclusive)
+    process = made[0]._process
+    assert process is not None
+    assert process.returncode == -SIGKILL
+    assert found.statistics.seconds < 60
 
 
 def test_quick_code_has_each_instance_once() -> None:

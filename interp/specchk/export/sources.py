@@ -17,9 +17,9 @@ from specchk.export.schemas import EDGES, states_schema
 from specchk.meaning.step import Stepper
 from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State, show
-from specchk.native.compiler import load_edges
 from specchk.native.engine import NativeEngine
 from specchk.native.machine.runs import Run
+from specchk.native.tiers import load_edges
 from specchk.search.reference import ReferenceEngine
 
 ROWS = 1 << 14  # states of the reference engine that are columns at once

@@ -10,8 +10,6 @@ from specchk.ir.nodes import And, Assign, Bind, Block, Choice, Either, Expr, Gua
 from specchk.ir.program import Program, Same
 from specchk.ir.verify import judged, parts
 
-LARGE = 12_000  # expressions
-
 
 def expressions(program: Program) -> Iterator[Expr]:
     """Every expression node of a program's initial values, actions and properties."""
@@ -27,11 +25,6 @@ def expressions(program: Program) -> Iterator[Expr]:
 def searched(program: Program) -> tuple[Expr, ...]:
     """Every expression node of a program's actions and properties, without its initial states."""
     return _searched(Same(program))
-
-
-def is_large(program: Program) -> bool:
-    """Whether making the program's code takes a substantial part of a second."""
-    return len(searched(program)) > LARGE
 
 
 @lru_cache(maxsize=4)  # a run reads them ten times, and to walk a large program takes 20 ms

@@ -6,8 +6,7 @@ renamings, the mode, the sources of these rooms, LLVM and the CPU.  A second run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +18,6 @@ from specchk.codegen import ir
 from specchk.codegen.images import image_of, processor_name
 from specchk.codegen.llvm import linked, machine_name, optimised, quick
 from specchk.ir.program import Program
-from specchk.ir.walk import is_large
 from specchk.native.kernel import predicates
 from specchk.native.kernel.canonical import emit_canonical
 from specchk.native.kernel.edge_kernel import EdgeKernel, RankedSteps
@@ -29,12 +27,10 @@ from specchk.native.kernel.region_kernel import RegionKernel
 from specchk.native.kernel.search_kernel import Kernel
 from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import Parts, TableKernel
-from specchk.native.machine.apart import CompilingProcess
 from specchk.native.machine.asm import I64, PTR, Asm
 from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.loaded import EXCHANGE, Entries, Loaded, ObjectCode, at_addresses, placed
 from specchk.native.values.totality import ExpressionFacts
-from specchk.processes import cores
 from specchk.search.symmetry import Renaming
 
 ROOMS = (*kept.SPEC_ROOMS, "codegen", "native")  # whose sources decide what a kernel is
@@ -107,18 +103,9 @@ class KernelSource(Struct, frozen=True, dict=True):
         """The cache path of its object code; compiling cached IR would take as long as a search."""
         return kept.place("kernels", f"{self._key}{self.kind}{kind}.o")
 
-    def cached(self, kind: str = "") -> bytes | None:
-        """Its object code in the cache."""
-        # The whole name is a digest of the program, which takes a while for a large one.
-        return None if self._is_new else kept.read(self.path(kind))
-
-    @cached_property
-    def _is_new(self) -> bool:
-        return not kept.has_any("kernels", names_of(self.program))
-
     @cached_property
     def _key(self) -> str:
-        return names_of(self.program) + kernel_key(self.program, self.renamings, compact=self.compact)
+        return kernel_key(self.program, self.renamings, compact=self.compact)
 
     def code(self) -> bytes:
         """Its optimised object code, cached or newly compiled."""
@@ -128,10 +115,18 @@ class KernelSource(Struct, frozen=True, dict=True):
             kept.write(self.path(), code)
         return code
 
-    def mark_long(self) -> None:
-        """Make the next search optimise its code before it starts."""
-        # Each of several searches may end before its code is optimised, and then all run slow code.
-        kept.write(self.path("-long"), b"")
+    def cached(self) -> Loaded | None:
+        """The optimised kernel, if it is in the cache."""
+        code = kept.read(self.path())
+        return None if code is None else _linked(code, self.entries)
+
+    def quick(self) -> Loaded:
+        """The kernel without optimisation, cached or newly compiled."""
+        code = kept.read(self.path("-quick"))
+        if code is None:
+            code = quick(self.text(ir.Tier.QUICK))
+            kept.write(self.path("-quick"), code)
+        return _linked(code, self.entries, is_optimised=False)
 
     def note_states(self, states: int) -> None:
         """Keep the number of states that a search had at its end, for the next one."""
@@ -183,58 +178,6 @@ class ExchangeSource(KernelSource, frozen=True, dict=True):
     entries: ClassVar = EXCHANGE
 
 
-def load_kernel(source: KernelSource, ahead: Ahead | None = None, *, is_long: bool) -> Loaded:
-    """The kernel, cached or newly compiled; optimised if its use `is_long`, or an earlier one was."""
-    with nullcontext() if ahead is None else ahead.process:
-        # Optimised code that exists costs no more than quick code, however short its use will be.
-        if is_long or any(source.cached(kind) is not None for kind in ("", "-long")):
-            return _linked(source.code(), source.entries)
-        code = source.cached("-quick")
-        if code is None:
-            code = _quick_code(source, ahead)
-            kept.write(source.path("-quick"), code)
-    return _linked(code, source.entries, is_optimised=False)
-
-
-class Ahead(Struct, frozen=True):
-    """Work for the first kernel of a large program: `process` loads LLVM, and this one does `other` work."""
-
-    process: CompilingProcess
-    other: tuple[Callable[[], object], ...]
-
-
-@contextmanager
-def begun_ahead(program: Program, *other: Callable[[], object]) -> Iterator[Ahead | None]:
-    """A context in which work for a program's kernel has begun; None if it is small, or with one core."""
-    process = None
-    if is_large(program) and cores() > 1:
-        with suppress(OSError):
-            process = CompilingProcess("quick")
-    if process is None:
-        yield None
-        return
-    with process:
-        yield Ahead(process, other)
-
-
-def _quick_code(source: KernelSource, ahead: Ahead | None) -> bytes:
-    code = None
-    if ahead is not None:
-        # One process emits code, another compiles it.
-        with suppress(OSError):
-            ahead.process.begin_apart(lambda: source.text(ir.Tier.QUICK))
-            for work in (source.path, *ahead.other):
-                work()
-            code = ahead.process.code()
-    # Without the processes, or if one ended: this one will raise the reason.
-    return quick(source.text(ir.Tier.QUICK)) if code is None else code
-
-
-def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming], *, is_long: bool) -> Loaded:
-    """The kernel that lists steps, names states, and converts both to columns."""
-    return load_kernel(EdgeSource(program, layout, renamings), is_long=is_long)
-
-
 def exchange_code(program: Program, layout: StateLayout, renamings: list[Renaming]) -> ObjectCode:
     """The kernel of an exchanging engine as object code, from the cache or newly compiled."""
     code = ExchangeSource(program, layout, renamings).code()
@@ -262,16 +205,10 @@ def _linked(code: bytes, entries: Entries, *, is_optimised: bool = True) -> Load
     return at_addresses(found.at, entries, found, is_optimised=is_optimised)
 
 
-def names_of(program: Program) -> str:
-    """The beginning of the name of a program's kernels: a digest of its names."""
-    named = (program.variables, program.actions, program.invariants, program.step_invariants)
-    return kept.name_of([[one.name for one in some] for some in named])[:8]
-
-
 def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:
     """A name that determines all dependencies of a kernel."""
     compiler = (kept.sources(*ROOMS), kept.library("llvmlite"), processor_name() or machine_name())
-    return kept.name_of(*compiler, compact, renamings, _essence(program))[8:]
+    return kept.name_of(*compiler, compact, renamings, _essence(program))
 
 
 def _essence(program: Program) -> tuple[object, ...]:

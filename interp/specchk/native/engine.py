@@ -27,16 +27,16 @@ from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.properties import Functions
 from specchk.native.checkpoint import Checkpoints, Saved, room_of
 from specchk.native.claims import claimed, purpose_of
-from specchk.native.compiler import Ahead, KernelSource, begun_ahead, load_kernel
+from specchk.native.compiler import KernelSource
 from specchk.native.explain import Explainer
 from specchk.native.identity import identity_of
 from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread
 from specchk.native.machine.layout import NoRoom, layout_of
 from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
 from specchk.native.machine.runs import Run
-from specchk.native.optimise import LONG, Tiers
 from specchk.native.regions import StepsOfSearch, are_numbered
 from specchk.native.store import TOTALS, NotedState, Store, collision_warning
+from specchk.native.tiers import LONG, Optimiser, load_kernel
 from specchk.processes import cores
 from specchk.search.budget import Meter, resident_bytes
 from specchk.search.engine import Engine, OnProgress, Options, Search, Totals, Unusable, explore
@@ -55,7 +55,7 @@ class NativeOptions(Options, frozen=True):
     the directory of states when memory is used up.  `checkpoint`: a directory, written every
     `checkpoint_every_s` seconds, and read first with `resume`.  `handover`: the states of a level that is
     left to another engine.  `room`: the first room of sets, None for a guess; `anew` replaces a checkpoint
-    with too little of it.  `optimise_after`: the successors of a long search.  `ahead`: work that has begun.
+    with too little of it.  `optimise_after`: the successors of a long search.
     `functions`: the program's, where a search before this one made them.
     """
 
@@ -69,7 +69,6 @@ class NativeOptions(Options, frozen=True):
     room: Room | None = None
     anew: bool = False
     optimise_after: int = LONG
-    ahead: Ahead | None = None
     functions: Functions | None = None
 
 
@@ -82,9 +81,8 @@ def search(
     """
     functions = options.functions or Functions.of(program)
     with ExitStack() as stack:
-        ahead = stack.enter_context(begun_ahead(program, functions.make, lambda: options.verify(program)))
         room = options.room or first_room(program, functions)
-        options = replace(options, functions=functions, ahead=ahead, room=room)
+        options = replace(options, functions=functions, room=room)
         place = options.checkpoint
         if place is not None:
             layout_of(with_room(program, room))  # refused before there is a claim; without one, by the engine
@@ -103,7 +101,7 @@ def search(
 
 def with_larger_room(options: NativeOptions) -> NativeOptions:
     """The options for repeating a search in which a set had too few slots."""
-    return replace(options, room=(options.room or FIRST_ROOM).larger, resume=False, anew=True, ahead=None)
+    return replace(options, room=(options.room or FIRST_ROOM).larger, resume=False, anew=True)
 
 
 def _searched(search: Search, options: NativeOptions, began: float) -> Outcome:
@@ -138,7 +136,7 @@ class NativeEngine(Engine[list[Run]]):
     last_save: float = field(init=False, default=0.0)
     last_page_out: float = field(init=False, default=0.0)
     steps: StepsOfSearch | None = field(init=False, default=None)  # for temporal properties
-    tiers: Tiers = field(init=False)
+    optimiser: Optimiser = field(init=False)
 
     def __post_init__(self) -> None:
         options, search = self.options, self.search
@@ -150,8 +148,8 @@ class NativeEngine(Engine[list[Run]]):
         layout = layout_of(roomy)
         renamings = search.renamings
         self.source = KernelSource(roomy, layout, renamings, options.compact)
-        kernel = load_kernel(self.source, options.ahead, is_long=not options.optimise_after)
-        self.tiers = Tiers(self.source, options.optimise_after)
+        kernel = load_kernel(self.source, is_long=not options.optimise_after)
+        self.optimiser = Optimiser(self.source, options.optimise_after)
         limit = options.budget.max_memory_bytes
         expected = self.source.expected_states(options.budget.max_states)
         self.store = Store(roomy, layout, kernel, options.workers or cores(), limit, expected)
@@ -208,11 +206,11 @@ class NativeEngine(Engine[list[Run]]):
         store, self.following = self.store, following
         store.set_work(work)
         while not store.is_level_done and not self.search.is_stopped:
-            store.work(self._should_pause, self.tiers.threads(len(store.workers)))
+            store.work(self._should_pause)
             self._check_room()
-            if self.tiers.is_done:
+            if self._is_code_better:
                 # No worker runs now; states, table and blocks are the same for both.
-                store.kernel = self.tiers.optimised()
+                store.kernel = self.optimiser.kernel() or store.kernel
             for worker in store.workers:
                 following += worker.drain()
             self._make_room()
@@ -260,15 +258,20 @@ class NativeEngine(Engine[list[Run]]):
     def _should_pause(self) -> bool:
         """Whether the workers should return; polled while they run."""
         self._check_room()
-        return self._look() or self._is_save_due or self.tiers.changes
+        return self._look() or self._is_save_due or self._is_code_better
 
     def _look(self) -> bool:
         """Check the budget and report progress; returns whether the search is stopped."""
         store = self.store
         states, generated = store.total(Thread.NEW), store.total(Thread.GENERATED)
         if not store.kernel.is_optimised:
-            self.tiers.consider(self.search.levels, generated)
+            self.optimiser.consider(generated)
         return self.search.look(states, generated, states - sum(self.search.levels[:-1]))
+
+    @property
+    def _is_code_better(self) -> bool:
+        """Whether there is optimised code for a search that runs quick code."""
+        return not self.store.kernel.is_optimised and self.optimiser.is_done
 
     @property
     def is_long(self) -> bool:
@@ -381,7 +384,7 @@ class NativeEngine(Engine[list[Run]]):
 
     def release(self) -> None:
         """Free the memory."""
-        self.tiers.stop()
+        self.optimiser.stop()
         (self.steps or self.store).release()
 
     @property

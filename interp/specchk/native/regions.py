@@ -16,7 +16,7 @@ from specchk.ir.program import Clause, Form, Program
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.values import State
-from specchk.native.compiler import RegionSource, load_kernel
+from specchk.native.compiler import RegionSource
 from specchk.native.explain import Explainer
 from specchk.native.kernel.component_kernel import ALONE
 from specchk.native.kernel.fair_components import AGAIN, FAIR
@@ -28,6 +28,7 @@ from specchk.native.machine.frames import Lane, Owing, Thread
 from specchk.native.machine.memory import Region
 from specchk.native.machine.runs import Run
 from specchk.native.store import Store
+from specchk.native.tiers import load_kernel
 from specchk.search.liveness.components import Conditions
 from specchk.search.liveness.lassos import LoopStart, Taken, shortest_loop
 from specchk.search.liveness.owed import Owed

@@ -263,8 +263,8 @@ class Store:
         rest += [(self._work[2 * i], self._work[2 * i + 1]) for i in range(first, end)]
         return [run for run in rest if run[1]]
 
-    def work(self, looking: Callable[[], bool], threads: int) -> None:
-        """Run this many workers until the level is done or they stop.
+    def work(self, looking: Callable[[], bool]) -> None:
+        """Run the workers until the level is done or they stop.
 
         `looking`, called now and then, returns whether they should.
         """
@@ -274,13 +274,13 @@ class Store:
         # A level this small is over before a second thread has begun.
         is_small = many <= 2 and not active
         work = self.kernel.call["work_alone" if is_small or len(self.workers) == 1 else "work_shared"]
-        # Those with a piece in hand first, since no other worker can take that piece.
-        workers = [*active, *(worker for worker in self.workers if worker not in active)]
+        # One with a piece in hand first, since no other worker can take that piece.
+        workers = sorted(self.workers, key=lambda worker: worker not in active)
         tasks = [partial(work, self.control.address, worker.block.address) for worker in workers]
         if is_small:
             tasks[0]()
         else:
-            self.run_all(tasks[:threads], looking)
+            self.run_all(tasks, looking)
         # Each worker moved the cursor past the end once; `unexpanded` and a second call count from it.
         self.control[SharedWord.CURSOR] = min(
             self.control[SharedWord.CURSOR], self.control[SharedWord.WORK_END]

@@ -19,9 +19,9 @@ from specchk.export.names import names_of, require_distinct
 from specchk.export.packed import PackedWriter, Written
 from specchk.export.parts import Draft, Unwritten
 from specchk.meaning.values import State
-from specchk.native.compiler import load_edges
 from specchk.native.exchange import address_of
 from specchk.native.machine.loaded import Loaded
+from specchk.native.tiers import load_edges
 from specchk.spark.parcel import host_of, worker_host
 from specchk.spark.reasons import SPARK_FAILED, root_cause
 from specchk.spark.states.slices import BrokenSlice

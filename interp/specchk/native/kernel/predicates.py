@@ -8,7 +8,7 @@ records, the smallest of several states, so that reports do not depend on which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from specchk.codegen import ir
 from specchk.ir.program import Program, Property
@@ -16,7 +16,6 @@ from specchk.native.machine.asm import I1, I64, PTR, Asm, Val
 from specchk.native.machine.frames import FAULTS, RecordKind, Thread, record_words, records_of
 from specchk.native.machine.layout import StateLayout
 from specchk.native.values.expressions import ExpressionEmitter
-from specchk.native.values.repeated import RepeatedParts, Surroundings
 from specchk.native.values.totality import ExpressionFacts
 
 RECORD = "note"
@@ -66,15 +65,6 @@ class Predicates(ExpressionEmitter):
         self.before = self.after = self._load(self.state)
         if states > 1:
             self.after = self._load(self.state_after)
-
-    def share(self, props: Iterable[Property]) -> None:
-        """Emit what these properties repeat as functions, where the code is to be there soon."""
-        module, asm = self.asm.function.module, self.asm
-        if module.tier is ir.Tier.QUICK:
-            states = (self.state,) if self.state is self.state_after else (self.state, self.state_after)
-            counts, overflow = asm.at(self.thread, Thread.COUNTS), asm.at(self.thread, Thread.OVERFLOW)
-            parts = RepeatedParts(module, self.layout, self.facts, (prop.body for prop in props))
-            parts.serve(self, Surroundings(states, counts, overflow))
 
     def _load(self, state: ir.Value) -> list[Val]:
         return [self.asm.load(state, index) for index in range(self.layout.words)]
@@ -141,7 +131,6 @@ def note_fault(asm: Asm, thread: ir.Value, record: Val, state: ir.Value, after: 
 def emit_check(new: NewPredicates, program: Program) -> ir.Function:
     """Emit `check(state, thread) -> i1`: all checks of a new state."""
     predicates = new("check")
-    predicates.share((*program.constraints, *program.witnesses, *program.invariants))
     inside = predicates.inside(True)
     # A state outside the constraints can be a violation, but does not count as reached.
     predicates.asm.when(inside, lambda: predicates.check_each(program.witnesses, note_if=True))
@@ -152,7 +141,6 @@ def emit_check(new: NewPredicates, program: Program) -> ir.Function:
 def emit_check_step(new: NewPredicates, program: Program) -> ir.Function:
     """Emit `check_step(state, after, thread)`: check the step invariants of a step."""
     predicates = new("check_step", states=2, result=ir.VoidType())
-    predicates.share(program.step_invariants)
     predicates.check_each(program.step_invariants)
     predicates.asm.end()
     return predicates.asm.function

@@ -50,8 +50,6 @@ class ExpressionEmitter:
         self.locals: dict[int, tuple[Val, Type]] = {}
         self.undefined = asm.block("undefined")
         self.beyond = self.undefined
-        # The value of a part that is a function (`repeated`), or None; no part is one by default.
-        self.called: Callable[[nodes.Expr], Val | None] | None = None
 
     def of_type(self, expr: nodes.Expr, kind: Type) -> Val:
         """The held value of an expression as a value of a type of the same shape."""
@@ -59,11 +57,6 @@ class ExpressionEmitter:
 
     def value(self, expr: nodes.Expr) -> Val:
         """The held value of an expression, of its own type."""
-        called = None if self.called is None else self.called(expr)
-        return self.in_place(expr) if called is None else called
-
-    def in_place(self, expr: nodes.Expr) -> Val:
-        """The held value of an expression, by instructions here; those of its parts may be elsewhere."""
         match expr:
             case nodes.Const():
                 return constant(expr.type, expr.value)

@@ -74,7 +74,6 @@ def emit_note_of_walk(module: ir.IRModule, program: Program) -> None:
 def emit_check_of_walk(new: NewPredicates, program: Program) -> ir.Function:
     """Emit `check(state, thread) -> i1`: whether the walk may continue; invariants are checked first."""
     predicates = new("check")
-    predicates.share((*program.invariants, *program.constraints, *program.witnesses))
     predicates.check_each(program.invariants)
     failed = predicates.asm.load(predicates.thread, WalkThread.FAILED)
     inside = predicates.inside(predicates.asm.cmp("==", failed, 0))

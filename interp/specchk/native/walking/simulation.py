@@ -35,12 +35,12 @@ from specchk.meaning.deadlock import End, Ends
 from specchk.meaning.properties import Properties
 from specchk.meaning.step import Stepper
 from specchk.meaning.values import State
-from specchk.native.compiler import KernelSource, load_kernel
+from specchk.native.compiler import KernelSource
 from specchk.native.kernel.predicates import NewPredicates
 from specchk.native.machine.frames import records_of
 from specchk.native.machine.layout import NoRoom, layout_of, mask
 from specchk.native.machine.rooms import first_room, with_room
-from specchk.native.optimise import Tiers
+from specchk.native.tiers import Optimiser, load_kernel
 from specchk.native.walking.frames import WalkEnd, WalkThread
 from specchk.native.walking.kernel import (
     SharedOutSteps,
@@ -66,7 +66,6 @@ from specchk.search.verdict import (
 FIRST_ROUND = 64  # walks
 ROUND_STEPS = 1 << 22  # a round has no more, unless it has `LEAST_WALKS`
 LEAST_WALKS, MOST_WALKS = 1 << 10, 1 << 16
-LONG = 1 << 20  # steps of a simulation that takes longer than optimising its code, as a rule
 CONFIRMED_EVERY = 1 << 10  # steps between two reports
 MOST_UNCONFIRMED = 16  # walks of a round whose violations are not confirmed; then no other is tried
 HEAVIEST = 1 << 20  # the weight of an action, 2^20 of which are still a number of 64 bits
@@ -129,7 +128,7 @@ class _Run:
     on_progress: OnProgress | None
     meter: Meter
     memory: WalkMemory | None = field(init=False, default=None)
-    tiers: Tiers = field(init=False)
+    optimiser: Optimiser = field(init=False)
     stopped: Inconclusive | None = field(init=False, default=None)
     violation: Violation | None = field(init=False, default=None)
     ended: int = field(init=False, default=0)
@@ -144,7 +143,7 @@ class _Run:
         stepper = Stepper(self.program)
         self.ends = Ends(self.program, stepper, Properties(self.program, stepper))
         self.end_of = cache(self.ends.without_steps)  # walks end in few states, and open numbers take long
-        self.tiers = Tiers(self.source, LONG, worth=1)
+        self.optimiser = Optimiser(self.source)
 
     def outcome(self) -> Outcome:
         """The outcome of the walks."""
@@ -152,7 +151,7 @@ class _Run:
             self._walk()
             return self._reported()
         finally:
-            self.tiers.stop()
+            self.optimiser.stop()
             if self.memory is not None:
                 self.memory.release()
 
@@ -241,12 +240,17 @@ class _Run:
     def _round(self, memory: WalkMemory) -> None:
         while not memory.is_round_done and self.stopped is None:
             # Limits of states only between rounds: where they would end one depends on the workers.
-            memory.work(lambda: self._look(0) or self.tiers.is_done)
+            memory.work(lambda: self._look(0) or self._is_code_better)
             if memory.total(WalkThread.OVERFLOW):
                 raise NoRoom("a set of these walks")
-            if self.tiers.is_done:
+            if self._is_code_better:
                 # No worker runs now, and the state of every walk is in memory.
-                memory.kernel = self.tiers.optimised()
+                memory.kernel = self.optimiser.kernel() or memory.kernel
+
+    @property
+    def _is_code_better(self) -> bool:
+        """Whether there is optimised code for walks that run quick code."""
+        return self.memory is not None and not self.memory.kernel.is_optimised and self.optimiser.is_done
 
     def _look(self, seen: int) -> bool:
         """Check the budget and report progress; returns whether the walks are stopped."""
@@ -254,7 +258,7 @@ class _Run:
         assert memory is not None
         steps = memory.total(WalkThread.STEPS)
         if not memory.kernel.is_optimised:
-            self.tiers.consider((), steps)  # no levels, from which growth could be expected
+            self.optimiser.consider(steps)
         limit = self.meter.exceeded(seen)
         if limit is not None and self.stopped is None:
             self.stopped = Inconclusive(limit, budget=True)

@@ -16,9 +16,9 @@ from specchk.native.explain import Explainer
 from specchk.native.machine.layout import layout_of
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.runs import Run
-from specchk.native.optimise import LONG
 from specchk.native.regions import StepsOfSearch
 from specchk.native.store import Store
+from specchk.native.tiers import LONG
 from specchk.processes import cores
 from specchk.search.budget import resident_bytes
 from specchk.search.engine import Totals
