@@ -20,7 +20,7 @@ from typing import Any, TypeVar, cast
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_controlled`
 
-from quorum_cluster import VOTERS, Controllers, new_controllers
+from quorum_cluster import LATE_MS, VOTERS, Controllers, inner, new_controllers
 from quorum_state import SpecWords, abstract
 
 from replog.core import messages
@@ -31,9 +31,10 @@ from replog.core.controller.state import expire_session
 from replog.core.effects import Effect, Fired, Received, Send, Timer
 from replog.core.protocol import Protocol
 from replog.core.quorum import records
-from replog.core.quorum.node import ControllerNode
+from replog.core.quorum.node import TICK_MS, ControllerNode
+from replog.core.quorum_messages import MetadataFetch, NotController, VoteRequest
 from replog.core.types import Batch, BrokerState, Error, MetadataImage
-from replog_controlled import CLIENT, NOW_MS, PARTITION, taken_or
+from replog_controlled import CLIENT, NOW_MS, PARTITION, sent, taken_or
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
@@ -51,7 +52,9 @@ F = TypeVar("F", bound=Callable[..., Answer])
 MODEL = "one_start"
 NEXT, NEWEST = "the next", "the newest"
 # Rules of the spec that replog follows always here; the others it turns back with a model.
-SETTLED = MappingProxyType({"answered_when": "committed", "applied_when": "committed", "own_record": True})
+SETTLED = MappingProxyType({
+    "answered_when": "committed", "applied_when": "committed", "learns_first": True,
+})  # fmt: skip
 BOUNDS = MappingProxyType({
     "Controller": "{ c1, c2, c3 }", "Broker": "{ b1, b2 }", "active_first": "{ c1 }", "leads_first": "{ b1 }",
 })  # fmt: skip
@@ -62,6 +65,8 @@ CONTROLS = (
     BadSpec("metadata before it is committed", MODEL, {"applied_when": "appended"}),
     BadSpec("no record of its own (KAFKA-12619)", MODEL, {"own_record": "false"}),
     BadSpec("a broker goes by an older controller", MODEL, {"newest_only": "false"}),
+    BadCode("a late fetch acknowledges", ControllerNode._serve, "if fetch.term == self.term:", "if True:",
+            "no_own_record", SHORT),
     BadCode("a vote for who lacks records", ControllerNode._vote, "and is_new", "", MODEL),
     BadCode("a vote by the lengths of the logs", records.is_as_new,
             "(candidate.term, candidate.end) >= (own.term, own.end)", "candidate.end >= own.end", MODEL,
@@ -112,12 +117,12 @@ def tentative(handler: F) -> F:
 
 
 class ControllerLogBinding(CopyingBinding[Controllers]):
-    """All 11 actions of the spec on replog's controllers and brokers."""
+    """All 15 actions of the spec on replog's controllers and brokers."""
 
     spec, model = "../../spec/controller_log.spec", MODEL
     smoke = (At(MODEL, {"MaxLog": "2"}),)
     # With two terms no vote depends on the term of a record.
-    gate = (At(MODEL, THREE_TERMS),)
+    gate = (At(MODEL, THREE_TERMS), At("no_own_record", SHORT))
     exhaustive = (
         At(MODEL, suite="product"),
         At("old_refuses", SHORT),
@@ -138,7 +143,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         """The first controller is active, the first broker leads, and all have received the metadata."""
         rules, protocol = self.constants, Protocol()
         if self.rules:  # else it is a control's wrong spec, to compare with today's replog
-            protocol = Protocol(newest_only=rules["newest_only"])
+            protocol = Protocol(newest_only=rules["newest_only"], own_record=rules["own_record"])
         return new_controllers(protocol, len(self.brokers))
 
     def voter(self, name: str) -> int:
@@ -159,7 +164,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         nodes = cluster.nodes.seen
         if me == other or max(nodes[me].term, nodes[other].term) == self.constants["MaxTerm"]:
             return Impossible("no more terms in this model")
-        if self.is_full(cluster, me):
+        if self.constants["own_record"] and self.is_full(cluster, me):
             return Impossible("no more records in this model")
         for _ in range(2):
             requests = cluster.perform(me, cluster.nodes[me].stand(NOW_MS))
@@ -187,6 +192,54 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
 
     def _logs(self, cluster: Controllers) -> list[Any]:
         return [(node.term, node.is_active, node.hw, [*node.log]) for node in cluster.nodes.seen]
+
+    @action("fetch_late")
+    def fetch_late(self, cluster: Controllers, d: str, c: str) -> Answer:
+        """A fetch of an earlier term arrives at the active controller, whose answer is lost."""
+        source, active = cluster.nodes.seen[self.voter(d)], cluster.nodes.seen[self.voter(c)]
+        if source is active or not active.is_active or source.term >= active.term:
+            return Impossible("the other is not active, or is not of a later term")
+        fetch = MetadataFetch(source.term, records.end_of(source.log))
+        cluster.handle(self.voter(c), Received(source.address, fetch))
+        return Accepted()
+
+    @action("stand_in_turn")
+    def stand_in_turn(self, cluster: Controllers) -> Answer:
+        """All but an active one have last heard of it now, and their timers ring until one of them stands."""
+        nodes = cluster.nodes.seen
+        if len({node.term for node in nodes}) > 1:
+            return Impossible("they are in different terms")
+        waiting = [node.copy() for node in nodes if not node.is_active]
+        for node in waiting:
+            node.heard_ms = NOW_MS
+        for now_ms in range(NOW_MS, LATE_MS, TICK_MS):
+            sends = [sent(node.handle(Fired(Timer.QUORUM), now_ms), VoteRequest) for node in waiting]
+            if any(sends):
+                return taken_or(sum(map(bool, sends)) == 1, "several stand at the same time")
+        return Refused("nobody stands")
+
+    @action("check_sessions")
+    def check_sessions(self, cluster: Controllers, c: str) -> Answer:
+        """The timer of the session check rings as the sessions of who was heard of last are about to end."""
+        node = cluster.nodes[self.voter(c)]
+        if node.controller is None:
+            return Refused("it does not decide")
+        about_ms = NOW_MS + node.config.session_timeout_ms
+        cluster.perform(self.voter(c), node.handle(Fired(Timer.SESSION_CHECK, node.term), about_ms))
+        return Accepted()
+
+    @action("send_on")
+    def send_on(self, cluster: Controllers, c: str, b: str) -> Answer:
+        """A controller names another one as active, twice: what the broker sends must have an end."""
+        node = cluster.nodes.seen[self.voter(c)]
+        if node.is_active:
+            return Impossible("it is active")
+        other = VOTERS[(self.voter(c) + 1) % len(VOTERS)]
+        for _ in range(2):
+            again = cluster.receive(
+                self.id(b), node.address, messages.OfTerm(node.term, NotController(other))
+            )
+        return taken_or(not again, "it is sent on at once, again and again")
 
     @action("fail_over")
     @tentative
@@ -259,10 +312,25 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
     def _send_proposal(self, cluster: Controllers, broker: int, number: int) -> list[Send] | None:
         """Make a broker that follows a controller repeat its proposal there; return the answers."""
         leading = cluster.state(broker).leading
-        if leading is None or leading.pending is None or not cluster.meet(broker, number):
+        if leading is None or leading.pending is None:
             return None
+        node, contact = cluster.nodes.seen[number], cluster.brokers[broker].contact
+        if node.is_active and contact.newest < node.term and contact.newest_only:
+            # Sent before the broker has heard of the term: it has tried one controller after the other.
+            contact.address, length = node.address, len(node.log)
+            sends = self._proposed(cluster, broker, number)
+            if len(cluster.nodes.seen[number].log) > length:
+                return sends
+        return self._proposed(cluster, broker, number) if cluster.meet(broker, number) else None
+
+    def _proposed(self, cluster: Controllers, broker: int, number: int) -> list[Send]:
+        leading = cluster.state(broker).leading
+        assert leading is not None
+        assert leading.pending is not None
         sends = cluster.fire(broker, Timer.ALTER_RETRY, leading.pending.correlation)
-        (request,) = (send for send in sends if isinstance(_inner(send), messages.AlterPartitionRequest))
+        (request,) = (
+            send for send in sends if isinstance(inner(send.message), messages.AlterPartitionRequest)
+        )
         assert request.to == VOTERS[number]
         return cluster.handle(number, Received(broker, request.message))
 
@@ -313,7 +381,7 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
         if sends is None:
             return Refused("nothing is proposed, or not to this controller")
         for send in sends:
-            reply = _inner(send)
+            reply = inner(send.message)
             if isinstance(reply, messages.AlterPartitionReply) and reply.error is Error.INELIGIBLE_REPLICA:
                 cluster.receive(broker, VOTERS[number], send.message)
         leading = cluster.state(broker).leading
@@ -363,10 +431,6 @@ class ControllerLogBinding(CopyingBinding[Controllers]):
     def state(self, cluster: Controllers) -> dict[str, Any]:
         """Every variable of the spec."""
         return abstract(cluster, self.words)
-
-
-def _inner(send: Send) -> object:
-    return send.message.message if isinstance(send.message, messages.OfTerm) else send.message
 
 
 def _shown(metadata: MetadataImage) -> tuple[int, int, int, set[int]]:

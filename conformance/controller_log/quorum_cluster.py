@@ -6,6 +6,8 @@ meanwhile are lost, except for answers to ISR proposals, which wait until they a
 Three things that the spec leaves out have one value here.  Brokers are registered and live whenever a
 controller decides, so that no record concerns them.  Metadata has all brokers fenced, so that a leader
 proposes no ISR by itself, and HW waits only for members.  And a joining follower has just fetched.
+
+A broker has another partition, which nobody leads, so that all messages name theirs.
 """
 
 from __future__ import annotations
@@ -19,7 +21,17 @@ from replog.core.broker.membership import Membership
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.controller.state import ControllerConfig, ControllerState, Registration
-from replog.core.effects import Effect, Event, Fired, Received, Send, StoreRecords, StoreVote, Timer
+from replog.core.effects import (
+    Effect,
+    Event,
+    Fired,
+    Received,
+    Send,
+    StoreRecords,
+    StoreVote,
+    Timer,
+    TimerOf,
+)
 from replog.core.protocol import Protocol
 from replog.core.quorum.node import ControllerNode
 from replog.core.quorum.records import record_of
@@ -30,6 +42,7 @@ from replog_controlled import NOW_MS, PARTITION, Shared, sent
 
 VOTERS = addresses(3)
 LATE_MS = NOW_MS + 1_000_000
+OTHER = "t-1"
 NO_NEWS = 1 << 30
 """A metadata version after which there is none."""
 
@@ -51,8 +64,8 @@ class Process:
 
     def copy(self) -> Process:
         """Return an independent copy."""
-        member, replica = replace(self.broker.membership), self.broker.replica.copy()
-        return Process(Broker(member, replica, contact=self.contact.copy()))
+        member, replicas = replace(self.broker.membership), self.broker.replicas.values()
+        return Process(Broker(member, *(each.copy() for each in replicas), contact=self.contact.copy()))
 
 
 @dataclass(slots=True)
@@ -97,7 +110,7 @@ class Controllers:
                 disk.perform(effect)
                 self.disks[number] = disk.term, disk.vote, tuple(disk.log)
             elif isinstance(effect, Send) and isinstance(effect.message, messages.OfTerm):
-                reply = effect.message.message
+                reply = inner(effect.message)
                 if isinstance(reply, messages.AlterPartitionReply) and reply.error is Error.NONE:
                     self.answers[number, effect.to] = effect.message
         return [effect for effect in effects if isinstance(effect, Send)]
@@ -151,13 +164,21 @@ class Controllers:
 
     def receive(self, broker: int, source: int, message: messages.Message) -> list[Send]:
         """Let a broker handle a message; return the messages it sends."""
-        effects = self.brokers[broker].broker.handle(Received(source, message), NOW_MS)
-        return [effect for effect in effects if isinstance(effect, Send)]
+        if not isinstance(message, messages.OfTerm):
+            message = messages.ForPartition(PARTITION, message)
+        return self._sent(broker, Received(source, message))
 
     def fire(self, broker: int, timer: Timer, token: int = 0) -> list[Send]:
         """Let a broker's timer ring; return the messages it sends."""
-        effects = self.brokers[broker].broker.handle(Fired(timer, token), NOW_MS)
-        return [effect for effect in effects if isinstance(effect, Send)]
+        return self._sent(broker, TimerOf(PARTITION, Fired(timer, token)))
+
+    def _sent(self, broker: int, event: Event) -> list[Send]:
+        effects = self.brokers[broker].broker.handle(event, NOW_MS)
+        sends = [effect for effect in effects if isinstance(effect, Send)]
+        return [
+            Send(s.to, s.message if isinstance(s.message, messages.OfTerm) else inner(s.message))
+            for s in sends
+        ]
 
     def request(self, broker: int, number: int, after_version: int) -> messages.OfTerm | None:
         """Let a broker request metadata from a controller; return the answer."""
@@ -202,6 +223,13 @@ class Controllers:
                     self.receive(follower, leader, answer.message)
 
 
+def inner(message: messages.Message) -> messages.Message:
+    """Return what a message is about, without its term and its partition."""
+    while isinstance(message, messages.OfTerm | messages.ForPartition):
+        message = message.message
+    return message
+
+
 def new_controllers(rules: Protocol, brokers: int) -> Controllers:
     """Return controllers of which the first is active, and brokers of which the first is the leader."""
     config = ControllerConfig(min_isr=1)
@@ -217,7 +245,10 @@ def new_controllers(rules: Protocol, brokers: int) -> Controllers:
         Process(
             Broker(
                 Membership(broker, 1, coalesces=True),
-                Replica(ReplicaState(broker, PARTITION, Config(min_isr=1), rules)),
+                *(
+                    Replica(ReplicaState(broker, name, Config(min_isr=1), rules))
+                    for name in (PARTITION, OTHER)
+                ),
                 contact=Contact(VOTERS, rules.newest_only),
             )
         )

@@ -71,6 +71,7 @@ class Rules:
     applied_early: bool = False
     own_record: bool = True
     newest_only: bool = True
+    learns_first: bool = True
 
 
 def initial(rules: Rules) -> Iterator[State]:
@@ -90,7 +91,7 @@ def successors(state: State, rules: Rules) -> Iterator[State]:
         for d in CONTROLLERS:
             if c != d:
                 yield from elected(state, rules, c, d)
-                yield from fetched(state, c, d)
+                yield from fetched(state, rules, c, d)
         yield from failed_over(state, rules, c)
         for b in range(rules.brokers):
             yield from answered(state, rules, c, b)
@@ -110,11 +111,19 @@ def elected(state: State, rules: Rules, c: int, voter: int) -> Iterator[State]:
     yield won.with_controller(voter, other._replace(term=term, active=False))
 
 
-def fetched(state: State, c: int, d: int) -> Iterator[State]:
+def fetched(state: State, rules: Rules, c: int, d: int) -> Iterator[State]:
     source, to = state.controllers[c], state.controllers[d]
     news = (to.log, to.term, to.hw) != (source.log, source.term, source.hw)
     if source.active and to.term <= source.term and news:
-        after = state.with_controller(d, Controller(source.term, False, source.log, source.hw))
+        # Its answer has the HW to which a fetch of the term has counted, that of what both have.
+        shared = 0
+        while source.log[: shared + 1] == to.log[: shared + 1] and shared < min(len(source.log), len(to.log)):
+            shared += 1
+        counts = source.term == to.term or shared < len(to.log)
+        if rules.own_record and source.log[shared - 1].term != source.term:
+            counts = False
+        told = max(source.hw, shared) if counts else source.hw
+        after = state.with_controller(d, Controller(source.term, False, source.log, told))
         yield after.with_controller(c, source._replace(hw=len(source.log)))
 
 
@@ -140,6 +149,9 @@ def failed_over(state: State, rules: Rules, c: int) -> Iterator[State]:
 def answered(state: State, rules: Rules, c: int, b: int) -> Iterator[State]:
     """The exchanges between a controller and a broker: metadata, a request, a grant, a refusal."""
     controller, old = state.controllers[c], state.brokers[b]
+    if not rules.learns_first and controller.active and old.proposal and old.known == controller.image:
+        wanted = old.known._replace(isr=old.proposal, version=old.known.version + 1)
+        yield from written(state, rules, c, wanted)
     if not controller.active or (rules.newest_only and controller.term < old.newest):
         return
     broker = old._replace(newest=max(old.newest, controller.term))

@@ -43,6 +43,8 @@ FLAWS = [
     pytest.param("no_own_record_loses_data", "acked_is_kept", 12, marks=slow),
     ("old_refuses", "members_are_waited_for", 8),
     pytest.param("old_refusal_loses_data", "acked_is_kept", 13, marks=slow),
+    ("granted_unheard", "members_are_waited_for", 8),
+    pytest.param("granted_unheard_loses_data", "acked_is_kept", 13, marks=slow),
 ]
 LARGER = ("two_terms", "three_terms", "three_brokers")
 HOLD = ["short_log", "one_start", *(pytest.param(name, marks=slow) for name in LARGER)]
@@ -57,8 +59,9 @@ FAILS_TWICE = [
     pytest.param(Rules(applied_early=True), lacks_what_is_acked, 9, marks=slow),
     (FIGURE_8, forgets_what_is_committed, 6),
     pytest.param(Rules(max_log=4, newest_only=False), waits_for_too_few, 8, marks=slow),
+    pytest.param(Rules(max_log=4, learns_first=False), waits_for_too_few, 8, marks=slow),
 ]
-RULES = {"answered_when", "applied_when", "own_record", "newest_only"}
+RULES = {"answered_when", "applied_when", "own_record", "newest_only", "learns_first"}
 MUTANTS = [  # what a rule states, what a flawed one states, the law that fails first
     ("c != voter and has_all_of(c, voter)", "c != voter", "committed_is_kept"),
     ("known[b].isr union isr, none", "known[b].isr, none", "members_are_waited_for"),
@@ -94,6 +97,13 @@ def test_a_model_has_the_states_of_a_plain_search() -> None:
     """Two searches written independently reach as many states in as many levels."""
     statistics = found("short_log", {"MaxLog": "2"}, symmetry=False).statistics
     assert (statistics.distinct, statistics.depth) == count(Rules(max_log=2)) == (5550, 12)
+
+
+def test_without_an_own_record_a_fetch_counts_before_it_is_answered() -> None:
+    """The same states in both searches, where what counts does not depend on a record of the term."""
+    given = {"MaxLog": "2", "MaxTerm": "3"}
+    statistics = found("no_own_record", given, symmetry=False).statistics
+    assert (statistics.distinct, statistics.depth) == count(Rules(max_log=2, max_term=3, own_record=False))
 
 
 @slow
