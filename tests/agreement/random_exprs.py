@@ -134,6 +134,11 @@ class Writer(Leaves):
             some = self.within(name, item, lambda: self.expr(kind, depth - 1))
             subject = self.named(option(item), depth)
             return f"(match {subject} {{ some {name}: {some}, none: {self.expr(kind, depth - 1)} }})"
+        if self.chance(25):
+            members = self.random.sample(COLOUR.names, self.random.randint(1, len(COLOUR.names)))
+            arms = [f"{member}: {self.expr(kind, depth - 1)}" for member in members]
+            arms += [f"_: {self.expr(kind, depth - 1)}"] * (len(members) < len(COLOUR.names))
+            return f"(match {self.named(COLOUR, depth)} {{ {', '.join(arms)} }})"
         if self.items is not ITEMS and self.chance(40):
             side, other = self.random.sample((NODE, PEER), 2)
             body = self.within(name, side, lambda: self.expr(kind, depth - 1))

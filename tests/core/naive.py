@@ -155,7 +155,7 @@ class Naive:
 
     def on_Match(self, node, state, names):
         found = self.value(node.scrutinee, state, names)
-        tag = found[0] if found else "none"
+        tag = found if isinstance(found, str) else found[0] if found else "none"
         for arm in node.arms:
             if arm.pattern.tag in (tag, "_"):
                 bound = {arm.pattern.bound: found[1]} if arm.pattern.bound else {}

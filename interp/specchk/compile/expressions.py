@@ -290,13 +290,28 @@ class ExpressionLowering:
         kind = bodies[0].type
         for body in bodies[1:]:
             kind = hull(kind, body.type)
-        return nodes.Case(kind, node.span, scrutinee, tuple(arms), default)
+        if not isinstance(scrutinee.type, types.Enum):
+            return nodes.Case(kind, node.span, scrutinee, tuple(arms), default)
+
+        def compared(value: Expr) -> Expr:
+            """The arm of a member: all but the last one, or the default, by comparing."""
+            tests = arms if default is not None else arms[:-1]
+            chosen = bodies[-1]
+            for tag, _, body in reversed(tests):
+                member = Const(value.type, value.span, tag)
+                is_member = operators.of_word(value.span, "==", value, member)
+                chosen = nodes.If(kind, node.span, is_member, body, chosen)
+            return chosen
+
+        return self.let("_case", scrutinee, node.scrutinee.span, compared)
 
     def _tag(self, pattern: tree.Pattern, kind: Type) -> tuple[int | None, Type | None]:
         if pattern.tag == "_":
             return None, None
         if isinstance(kind, types.Option):
             return (1, kind.item) if pattern.tag == "some" else (0, None)
+        if isinstance(kind, types.Enum):
+            return kind.members.index(pattern.tag), None
         assert isinstance(kind, types.Union)
         index = kind.index(pattern.tag)
         return index, kind.variants[index][1]

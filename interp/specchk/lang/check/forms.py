@@ -198,12 +198,12 @@ def check_with(checker: Checker, node: tree.With, context: Context, expected: Ty
 
 
 def check_match(checker: Checker, node: tree.Match, context: Context, expected: Type | None) -> Type:
-    """`match e { ... }` on options and unions; every case must be covered exactly once."""
+    """`match e { ... }` on options, unions and enums; every case must be covered exactly once."""
     found = checker.check(node.scrutinee, context)
     cases = _cases(found)
     if cases is None:
         span = node.scrutinee.span
-        checker.unfit(span, found, f"`match` accepts options and unions, not {show(found)}")
+        checker.unfit(span, found, f"`match` accepts options, unions and enums, not {show(found)}")
         cases = {}
     result: Type = expected if expected is not None else UNKNOWN
     seen: set[str] = set()
@@ -246,4 +246,4 @@ def _cases(kind: Type) -> dict[str, Type | None] | None:
         return {"some": kind.item, "none": None}
     if isinstance(kind, types.Union):
         return {tag: record.element or record if record.fields else None for tag, record in kind.variants}
-    return None
+    return dict.fromkeys(kind.members) if isinstance(kind, types.Enum) else None

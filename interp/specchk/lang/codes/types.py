@@ -78,7 +78,7 @@ var reply : Reply = { end: 0, high: 0 }
     Page(
         "S306", "an incomplete match",
         """The arms of a `match` cover each case once: `some` and `none` of an option, the variants
-        of a union.  This way, a variant
+        of a union, the members of an enum.  This way, a variant or member
         that is added later cannot be forgotten.""",
         """Add the missing arms, remove the duplicate, or end with `_: e` for all the rest.""",
         """
