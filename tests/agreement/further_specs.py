@@ -72,6 +72,11 @@ def _begun(random: Random, writer: FurtherWriter, name: str, kind: T) -> list[st
     """The declaration of a variable, with its initial values."""
     if values_of(kind) <= 12 and random.random() < 0.3:
         return [f"var {name} : {kind.text}", f"init: {name} == {name}"]
+    keys = kind.parts[0] if kind.kind == "map" else kind
+    is_short = kind.kind == "map" and keys.kind in ("sort", "enum", "int") and values_of(keys) <= 4
+    if is_short and random.random() < 0.3:
+        items = f"{{{writer.literal(kind.parts[1])}, {writer.literal(kind.parts[1])}}}"
+        return [f"var {name} : {kind.text}", f"init: forall k in {keys.text}: {name}[k] in {items}"]
     if random.random() < 0.15:
         return [f"var {name} : {kind.text} in {{{writer.literal(kind)}, {writer.literal(kind)}}}"]
     return [f"var {name} : {kind.text} = {writer.literal(kind)}"]

@@ -24,6 +24,7 @@ var d : 0..2 = 1
 var s : set[0..1]
 var q : seq[0..1] upto 2
 var m : 0..1 -> 0..2
+var w : 0..1 -> 0..2 in { { k: k for k in 0..1 }, { k: 2 for k in 0..1 } }
 var f : bool
 """
 CONDITIONS = (
@@ -35,6 +36,10 @@ CONDITIONS = (
     "c in 0..a",
     "forall k in 0..1: m[k] == a + k", "forall k in 0..1: b == m[k]", "forall k in 0..1: m[k] == m[0]",
     "forall k in 0..0: m[k] == a", "forall k in 0..1: m[k] == 2 // (b - k)",
+    "forall k in 0..1: m[k] in { k, k + 2 }", "forall k in 0..1: m[k] in s",
+    "forall k in 0..1: m[k] in { a, 2 // (b - k) }", "forall k in 0..1: m[k] in { m[0] }",
+    "forall k in 0..1: w[k] in { k, 2 // (1 - k) }", "forall k in 0..1: w[k] in { 0, 2 }",
+    "forall k in 0..1: b in { m[k], a }",
 )  # fmt: skip
 
 
@@ -100,6 +105,17 @@ def test_items_of_a_map_and_lets_pick_no_product() -> None:
     )
     found = initial_states(instance_of(PRODUCT.format(init=conditions + "    u in { {}, { {n} } }")).program)
     assert found == [((2,) * 6, (2,) * 6, ()), ((2,) * 6, (2,) * 6, ((2,),))]
+
+
+def test_items_of_a_map_are_drawn_for_each_key() -> None:
+    """Two for each key, of 46 656 maps, and the second map's depend on the first one."""
+    drawn = ["forall p in Place: a[p] in { p, 1 }", "forall p in Place: b[p] in { a[p], 0, 7 }", "u == {}"]
+    conditions = "\n    ".join(["init:", *drawn])
+    found = initial_states(instance_of(PRODUCT.format(init=conditions)).program)
+    assert len(found) == 2**5
+    assert all(a == b for a, b, _ in found)
+    assert found[0][0] == (1,) * 6
+    assert found[-1][0] == (1, 2, 3, 4, 5, 6)
 
 
 def test_too_many_initial_states_are_refused_without_listing_them() -> None:

@@ -21,7 +21,7 @@ from specchk.compile.simplify import simplify
 from specchk.ir.ignored import check_ignored
 from specchk.ir.nodes import Expr
 from specchk.ir.program import Program
-from specchk.ir.types import cardinality
+from specchk.ir.types import Map, cardinality
 from specchk.ir.verify import verify
 from specchk.lang.check.model_rules import claims
 from specchk.lang.check.models import FixedModel
@@ -114,6 +114,8 @@ def _bounded(program: Program) -> None:
                 return
             message = f"{tries} initial states (through this variable) are too many to enumerate"
             hint = f"give `{variable.name}` a value (`= e`) or fewer choices (`in e`)"
+            if isinstance(variable.type, Map):
+                hint += f"; for each key, `init: forall k in K: {variable.name}[k] in S`"
             raise refusal("S510", variable.span, message, hint)
 
 

@@ -3,13 +3,15 @@
 They are the states of the product of all variables' values in which the conjuncts of `init` hold, from left
 to right: behind a false conjunct nothing is evaluated.  The product itself is never made.  As in TLC, the
 conjuncts are taken in their order (`plan`): one of the form `x == e` gives `x` its value, one of the form
-`x in e` its candidates, and any other a test, before which the variables that it reads are enumerated.
+`x in e` its candidates, and any other a test, before which the variables that it reads are enumerated.  A
+`forall` over the keys of a map does the same for the values in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -47,6 +49,14 @@ class SolveMap(Struct, frozen=True):
     value: Expr
 
 
+class DrawMap(Struct, frozen=True):
+    """A map variable takes at each key each item of a set."""
+
+    slot: int
+    key: Local
+    among: Expr
+
+
 class Named(Struct, frozen=True):
     """A `let` of `init`."""
 
@@ -61,7 +71,7 @@ class Tested(Struct, frozen=True):
 
 
 Evaluate = Callable[[Env], Any]
-Part = Draw | Solve | SolveMap | Named | Tested
+Part = Draw | Solve | SolveMap | DrawMap | Named | Tested
 
 
 def value_of(expr: Expr) -> Value:
@@ -73,13 +83,18 @@ def value_of(expr: Expr) -> Value:
 def plan(program: Program) -> list[tuple[int, Part]]:
     """The parts of the enumeration in order, each with the number of its `init` (0 if it has none)."""
     known = {slot for slot, start in enumerate(program.starts) if start.value is not None}
+    given = {slot for slot, start in enumerate(program.starts) if start.choices is not None}
     planned: list[tuple[int, Part]] = []
     for number, init in enumerate(program.inits):
         for conjunct in _conjuncts(init.body):
-            part = conjunct if isinstance(conjunct, Named) else _solved(conjunct, known) or Tested(conjunct)
+            part: Part
+            if isinstance(conjunct, Named):
+                part = conjunct
+            else:
+                part = _solved(conjunct, known, given) or Tested(conjunct)
             planned += [(number, Draw(slot)) for slot in sorted(_reads(part) - known)]
             known |= _reads(part)
-            if isinstance(part, Draw | Solve | SolveMap):
+            if isinstance(part, Draw | Solve | SolveMap | DrawMap):
                 known.add(part.slot)
             planned.append((number, part))
     return planned + [(0, Draw(slot)) for slot in range(len(program.variables)) if slot not in known]
@@ -101,6 +116,8 @@ def _reads(part: Part | Expr) -> set[int]:
     match part:
         case Draw():
             return _reads(part.among) if part.among is not None else set()
+        case DrawMap():
+            return _reads(part.among)
         case Solve() | SolveMap() | Named():
             return _reads(part.value)
         case Tested():
@@ -108,8 +125,12 @@ def _reads(part: Part | Expr) -> set[int]:
     return {node.slot for node in inside(part) if isinstance(node, Var)}
 
 
-def _solved(conjunct: Expr, known: set[int]) -> Part | None:
-    """The part by which a conjunct gives a variable its value or candidates; None if it gives none."""
+def _solved(conjunct: Expr, known: set[int], given: set[int]) -> Part | None:
+    """The part by which a conjunct gives a variable its value or candidates; None if it gives none.
+
+    `given` are the variables with candidates of their own: a map among these has few of the values that its
+    items could make.
+    """
     match conjunct:
         case Apply(op=Op.EQ, args=(left, right)):
             for target, value in ((left, right), (right, left)):
@@ -126,6 +147,10 @@ def _solved(conjunct: Expr, known: set[int]) -> Part | None:
                 map_ = _at_each_key(place, conjunct)
                 if map_ is not None and _is_open(map_, known, value):
                     return SolveMap(map_.slot, conjunct.local, value)
+        case Quantifier(every=True, body=Apply(op=Op.IN_SET, args=(place, among))):
+            map_ = _at_each_key(place, conjunct)
+            if map_ is not None and _is_open(map_, known, among) and map_.slot not in given:
+                return DrawMap(map_.slot, conjunct.local, among)
     return None
 
 
@@ -215,6 +240,8 @@ class _Enumeration:
                 return self._solve(
                     slot, self._map(slot, evaluator.index(key), evaluator.compile(value)), following
                 )
+            case DrawMap(slot, key, among):
+                return self._draw_map(slot, evaluator.index(key), evaluator.compile(among), following)
             case Named(local, value):
                 index, named = evaluator.index(local), evaluator.compile(value)
 
@@ -254,6 +281,26 @@ class _Enumeration:
                     following()
 
         return some
+
+    def _draw_map(
+        self, slot: int, key: int, among: Evaluate, following: Callable[[], None]
+    ) -> Callable[[], None]:
+        env, kind = self.env, of_shape(self.program.variables[slot].type, Map)
+        keys, is_item = sorted(universe(kind.key)), _within(kind.value)
+
+        def items(values: tuple[Value, ...]) -> None:
+            if len(values) == len(keys):
+                env[slot] = values
+                following()
+                return
+            # As `forall` goes on to a key only where the values at those before it are in their sets.
+            env[key] = keys[len(values)]
+            for item in among(env):
+                if is_item(item):
+                    self._count(1)
+                    items((*values, item))
+
+        return partial(items, ())
 
     def _draw_counted(self, slot: int, following: Callable[[], None]) -> Callable[[], None]:
         """As `_draw`, but the values are listed only when needed, and only if they are few enough."""
