@@ -25,6 +25,7 @@ from specchk.kept import replace
 from specchk.lang.frontend import CheckedSpec, check
 from specchk.lang.text.diagnostics import Diagnostic, SpecError, render
 from specchk.lang.text.source import MAX_BYTES
+from specchk.lang.text.visible import visible
 from specchk.search.budget import Budget
 
 STDIN = "stdin"  # its name in places; specs that it extends are searched in the current directory
@@ -226,7 +227,7 @@ def write_json(path: str, report: Any) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file; reports success on standard error, or the reason why it cannot be written."""
-    replaced(path, text)
+    replaced(path, visible(text))
     echo(f"wrote {path}", err=True)
 
 

@@ -1,19 +1,21 @@
 """Writing to the standard streams, even after their readers have closed them.
 
 A reader that goes away (`| head -1`) changes neither the exit code nor what else is done; a stream
-that was closed before the program began gets nothing.  Characters that a terminal's encoding lacks
-are written as escapes.
+that was closed before the program began gets nothing.  Characters that a terminal's encoding lacks, or
+that it would obey, are written as escapes.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
 import click
+
+from specchk.lang.text.visible import visible
 
 
 @contextmanager
@@ -43,9 +45,10 @@ def survived() -> Iterator[None]:
 class _Survivor:
     """A stream that discards all output after an error of some kind."""
 
-    def __init__(self, stream: TextIO, survives: type[OSError]) -> None:
-        self._stream = stream
-        self._survives = survives
+    def __init__(
+        self, stream: TextIO, survives: type[OSError], shown: Callable[[str], str] = visible
+    ) -> None:
+        self._stream, self._survives, self._shown = stream, survives, shown
         self.has_written = False
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -59,10 +62,15 @@ class _Survivor:
         """Write a text, or discard it."""
         self.has_written = True
         try:
-            return self._stream.write(text)
+            return self._stream.write(self._shown(text))
         except self._survives:
             _silence(self._stream)
             return len(text)
+
+    @property
+    def exact(self) -> _Survivor:
+        """The stream for text whose every character is written as it is."""
+        return _Survivor(self._stream, self._survives, str)
 
     def flush(self) -> None:
         """Flush the buffered output, or do nothing."""
@@ -72,10 +80,14 @@ class _Survivor:
             _silence(self._stream)
 
 
-def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+def echo(text: str, *, err: bool = False, nl: bool = True, is_exact: bool = False) -> None:
     """Write a text and flush; raises `ClickException` if the device rejects it."""
+    stream: Any = sys.stderr if err else sys.stdout
     try:
-        click.echo(text, sys.stderr if err else sys.stdout, nl=nl)
+        if is_exact:
+            click.echo(text, getattr(stream, "exact", stream), nl=nl, color=True)  # click removes colours
+        else:
+            click.echo(visible(text), stream, nl=nl)
     except OSError as error:
         # Before the reason is shown, which may go to the same device.
         _silence(sys.stdout)
@@ -90,7 +102,7 @@ def has_written() -> bool:
 def rewrite_line(text: str, *, is_last: bool) -> None:
     """Replace the previous text by another one, on standard error if that is a terminal."""
     if is_terminal(sys.stderr):
-        echo(f"\r\033[K{text}", err=True, nl=is_last)
+        echo(f"\r\033[K{visible(text)}", err=True, nl=is_last, is_exact=True)
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -39,6 +39,7 @@ from specchk.conform.work.lock_file import NAME, BadLock, read
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.lang.text.diagnostics import render as rendered
+from specchk.lang.text.visible import visible
 
 Properties = list[tuple[str, object]]  # of an item, for JUnit
 
@@ -125,7 +126,7 @@ class Run(Struct, dict=True):
             raise Diverges(self._render(result))
 
     def _render(self, result: SuiteResult) -> str:
-        return render(self.part, shrunk_result(Replayer(self.part.binding), result))
+        return visible(render(self.part, shrunk_result(Replayer(self.part.binding), result)))
 
 
 def _check_control(bound: BoundSpec, number: int, properties: Properties) -> None:

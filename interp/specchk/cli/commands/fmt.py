@@ -42,7 +42,7 @@ def _format(file: str, *, keep: bool, show_diff: bool) -> bool:
     old = stdin_text() if file == "-" else _read(file)
     new = format_source(old, STDIN if file == "-" else file)
     if file == "-" and not keep:
-        echo(new, nl=False)
+        echo(new, nl=False, is_exact=True)  # the user's own file, perhaps for an editor
         return False
     if old == new:
         return False

@@ -46,7 +46,7 @@ def symbols_of(steps: Sequence[Written], group: int = 0) -> Symbols:
 
 def _bytes(step: Written) -> bytes:
     # Each part has an end mark, so that no two runs are the same bytes.
-    return "\0".join(["\1".join(observation) for observation in step]).encode() + b"\2"
+    return "\0".join(["\1".join(observation) for observation in step]).encode(errors="surrogatepass") + b"\2"
 
 
 def texts_of(steps: Sequence[Written], group: int, at: int) -> list[str]:
@@ -57,7 +57,7 @@ def texts_of(steps: Sequence[Written], group: int, at: int) -> list[str]:
 def _check(texts: Iterable[str]) -> str:
     plain = weighted = number = 0
     for number, text in enumerate(texts, 1):  # the last number is their count
-        value = crc32(text.encode()) % PRIME
+        value = crc32(text.encode(errors="surrogatepass")) % PRIME
         plain += value
         weighted += number * value
     return LETTERS[number & 63] + _letters(plain % PRIME) + _letters(weighted % PRIME)

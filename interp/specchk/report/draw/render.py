@@ -8,6 +8,7 @@ from pathlib import Path
 import graphviz
 
 from specchk.kept import replace
+from specchk.lang.text.visible import visible
 
 FORMATS = ("svg", "png", "pdf", "dot")
 
@@ -28,13 +29,13 @@ def write(dot: str, path: Path, *, placed: bool) -> None:
             f"a picture is one of {', '.join('.' + name for name in FORMATS)}, not {path.name!r}"
         )
     if kind == "dot":
-        replace(path, dot.encode())
+        replace(path, visible(dot).encode())
         return
     try:
         data = _rendered(dot, kind, placed=placed)
     except NoGraphviz:
         # What was computed is not lost: the text can be drawn elsewhere.
-        replace(path.with_suffix(".dot"), dot.encode())
+        replace(path.with_suffix(".dot"), visible(dot).encode())
         raise
     replace(path, data)
 
@@ -50,7 +51,7 @@ def svg_element(dot: str, *, placed: bool) -> str | None:
 
 
 def _rendered(dot: str, kind: str, *, placed: bool) -> bytes:
-    source = graphviz.Source(dot, engine="neato" if placed else "dot")
+    source = graphviz.Source(visible(dot), engine="neato" if placed else "dot")
     try:
         # Quietly: Graphviz warns about fonts that it lacks, and all sizes are ours.
         data: bytes = source.pipe(format=kind, neato_no_op=2 if placed else None, quiet=True)
