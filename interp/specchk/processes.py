@@ -7,6 +7,7 @@ processes; they would go on with work that nobody reads.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 import sys
@@ -16,6 +17,23 @@ from contextlib import contextmanager
 
 PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 SAFE_PATH = "PYTHONSAFEPATH"  # as the option -P
+
+
+class Starved(MemoryError):
+    """The system gave no descriptor, process or memory: to specchk, not to the code under test."""
+
+
+@contextmanager
+def own_needs() -> Iterator[None]:
+    """A context whose calls to the system are specchk's own; raises `Starved` where these lack something."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM):
+            raise Starved(
+                f"{error.strerror} before there was a verdict (`ulimit -a` lists limits)"
+            ) from error
+        raise
 
 
 def cores() -> int:

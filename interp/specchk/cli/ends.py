@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from specchk.cli import output, starting
+from specchk.processes import Starved, own_needs
 
 NO_MEMORY = "out of memory before there was a verdict"
 
@@ -20,7 +21,8 @@ NO_MEMORY = "out of memory before there was a verdict"
 def exit_code(command: Callable[[], object]) -> int:
     """The exit code of a command that returns; the others raise `SystemExit`, which is passed on."""
     try:
-        result = command()
+        with own_needs():
+            result = command()
     except (KeyboardInterrupt, click.Abort):
         output.echo("interrupted", err=True)
         return _ended(starting.INTERRUPTED, 21)
@@ -28,9 +30,10 @@ def exit_code(command: Callable[[], object]) -> int:
         error.show()
         return 2
     # In addition to a search, whose verdict states it: while a spec is compiled, or a report is written.
-    except MemoryError:
-        output.echo(f"inconclusive: {NO_MEMORY}", err=True)
-        return _ended(NO_MEMORY, 20)
+    except MemoryError as error:
+        reason = str(error) if isinstance(error, Starved) else NO_MEMORY
+        output.echo(f"inconclusive: {reason}", err=True)
+        return _ended(reason, 20)
     # Not `BaseException`: commands leave with `SystemExit`.
     except Exception as error:
         if isinstance(error, FileNotFoundError) and not _has_directory():

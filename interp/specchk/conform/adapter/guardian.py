@@ -35,6 +35,9 @@ class Guardian:
                 [SHELL, "-c", script, SHELL, *args], stdin=theirs, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL, start_new_session=True, cwd="/",
             )  # fmt: skip
+        except OSError:
+            os.close(self._ours)
+            raise
         finally:
             os.close(theirs)
 

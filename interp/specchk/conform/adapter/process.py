@@ -26,6 +26,7 @@ from specchk.conform.contract.binding import Mistake, OutsideSpec, restore, snap
 from specchk.conform.contract.known_bad import BadFile, BadStart
 from specchk.conform.contract.values import plain, raw
 from specchk.ir.program import Program
+from specchk.processes import own_needs
 from specchk.report.json import model_json, value_json
 from specchk.report.read import Unreadable, value_from_json
 
@@ -100,7 +101,10 @@ class ProcessBinding(Binding[RemoteSystem]):
     def _terms(self) -> Terms:
         cls = type(self)
         launch = Launch(cls.command, cls.folder.resolve(), cls.environment)
-        self._workshop = workshop(launch, cls.build, cls.implementation, cls.build_timeout_s, self._mistake)
+        with own_needs():
+            self._workshop = workshop(
+                launch, cls.build, cls.implementation, cls.build_timeout_s, self._mistake
+            )
         hello = model_json(self.program)
         return Terms(self._workshop.launch, hello, cls.timeout_s, cls.start_timeout_s, cls.is_quiet)
 

@@ -28,6 +28,7 @@ from specchk.conform.adapter.link import Launch, Link
 from specchk.conform.adapter.wire import BrokenProtocol, WireAnswer, WireRequest
 from specchk.conform.contract.binding import Accepted, Answer, BindingError, Impossible, Mistake, Refused
 from specchk.conform.contract.failures import DIED, GARBLED, UNREPEATABLE, ImplementationFailure
+from specchk.processes import own_needs
 
 QUIT_S = 1.0  # for an orderly end
 _OBSERVE = WireRequest("observe")
@@ -203,7 +204,8 @@ class RemoteSystem(Struct, weakref=True):
             return live
         terms = self.terms
         try:
-            link = Link(terms.launch)
+            with own_needs():
+                link = Link(terms.launch)
         except (OSError, ValueError) as error:
             name = terms.launch.command[0]
             hint = f"install it, or correct `command`; it is started in {terms.launch.folder.name}/"

@@ -14,18 +14,23 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from select import select
 from tempfile import mkdtemp
+from time import monotonic
 
 from msgspec import Struct
 
-from specchk.conform.adapter.guardian import REMOVE, Guardian
-from specchk.conform.adapter.link import Launch
+from specchk.conform.adapter.guardian import KILL_GROUP, REMOVE, Guardian
+from specchk.conform.adapter.link import CHUNK, KEPT_ERRORS, TICK_S, Launch
 from specchk.conform.contract.binding import BindingError, Mistake
 from specchk.conform.contract.known_bad import BadFile, BadStart, NoSuchText
+from specchk.processes import own_needs
 
 BUILD = "{build}"
 BYTECODE = "__pycache__"
@@ -116,19 +121,54 @@ def _build(
     """Build the implementation; raises `BindingError` with the last output of the build."""
     planted = "" if mistake is None else f" with the control `{mistake.name}`"
     try:
-        # Without standard input: a build that prompts would otherwise hang until its time is over.
-        done = subprocess.run(  # noqa: S603 - the binding's own command
-            command, cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout_s, check=False,
-        )  # fmt: skip
+        with own_needs():
+            code, output = _run(command, folder, environment, timeout_s)
     except OSError as error:
         raise _unbuilt(f"{error}", planted, f"install {command[0]}, or correct `build`") from None
-    except subprocess.TimeoutExpired:
-        raise _unbuilt(f"no end after {timeout_s:g} s", planted, "raise `build_timeout_s`") from None
-    if done.returncode != 0:
-        lines = done.stdout.decode("utf-8", "backslashreplace").splitlines()[-LAST_LINES:]
-        why = "\n".join([f"exit code {done.returncode}", *(f"  {line}" for line in lines)])
+    lines = output.decode("utf-8", "backslashreplace").splitlines()[-LAST_LINES:]
+    if code is None:
+        why = "\n".join([f"no end after {timeout_s:g} s", *(f"  {line}" for line in lines)])
+        raise _unbuilt(why, planted, "raise `build_timeout_s`")
+    if code != 0:
+        why = "\n".join([f"exit code {code}", *(f"  {line}" for line in lines)])
         raise _unbuilt(why, planted, "correct what the build reports")
+
+
+def _run(
+    command: tuple[str, ...], folder: Path, environment: Mapping[str, str], timeout_s: float
+) -> tuple[int | None, bytes]:
+    """The exit code of a command, None after its time, and the end of its output; its children end, too."""
+    ends, output = monotonic() + timeout_s, b""
+    guardian = Guardian(KILL_GROUP)
+    try:
+        # Without standard input: a build that prompts would otherwise hang until its time is over.
+        process = subprocess.Popen(  # noqa: S603 - the binding's own command
+            command, cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, bufsize=0,
+        )  # fmt: skip
+    except OSError:
+        guardian.dismiss()
+        raise
+    guardian.say(str(process.pid))
+    assert process.stdout is not None
+    try:
+        while (left := ends - monotonic()) > 0:
+            if select([process.stdout], [], [], min(left, TICK_S))[0]:
+                data = process.stdout.read(CHUNK)
+                output = (output + data)[-KEPT_ERRORS:]
+                if not data:
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(left)
+                    break
+            elif process.poll() is not None:  # a child of it has the output, and will not end
+                break
+        return process.poll(), output
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        guardian.dismiss()
 
 
 def _unbuilt(why: str, planted: str, hint: str) -> BindingError:

@@ -17,7 +17,7 @@ from specchk.conform.behaviour.comparison import Difference, difference
 from specchk.conform.behaviour.symbols import digest_of, symbols_of
 from specchk.conform.behaviour.texts import Texts, Written, written
 from specchk.conform.contract.behaviours import Behaviours, Run, RunWatch
-from specchk.conform.contract.failures import LEAVING
+from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.hangs import contained
 from specchk.conform.work.forks import each
 from specchk.conform.work.lock_file import Symbols
@@ -66,6 +66,8 @@ def observed(run: Run) -> RunWatch:
         with contained():
             run(watch)
     except LEAVING as error:  # an exception is an output of the implementation
+        if not is_implementations(error):
+            raise
         watch.note("the run", "raises", error=type(error).__name__, text=str(error))
     return watch
 

@@ -5,6 +5,7 @@ Not here: turning them into divergences (`replay`), driving processes (`adapter`
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -72,8 +73,9 @@ class ImplementationFailure(Exception):
 def is_implementations(error: BaseException) -> bool:
     """Whether an exception from a method of a binding is a failure of the implementation."""
     # An implementation has its own classes, which derive from `Exception` alone.  Ours are a binding's
-    # reports, or faults of specchk; and memory belongs to the whole process.
+    # reports, or faults of specchk; and memory and descriptors belong to the whole process.
     ours = type(error).__module__.startswith("specchk.") or isinstance(error, MemoryError)
+    ours = ours or (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM))
     return isinstance(error, ImplementationFailure | Hang) or not ours
 
 

@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 
 from specchk.conform.contract.hangs import contained
-from specchk.processes import can_fork, end_with, interrupts_blocked, unblock_interrupts
+from specchk.processes import can_fork, end_with, interrupts_blocked, own_needs, unblock_interrupts
 
 T = TypeVar("T")
 TOKEN_BYTES = 4
@@ -209,8 +209,8 @@ def each(
     """The results of all tasks, in order, with `workers` processes at a time.
 
     An exception of a task that is `passing` is raised here, that of the first task if there are
-    several.  Of any other the process dies, with a traceback, and `Lost` is raised, which names it; of
-    Ctrl-C it is `KeyboardInterrupt`, as without processes.
+    several; so is a lack of memory.  Of any other the process dies, with a traceback, and `Lost` is raised,
+    which names it; of Ctrl-C it is `KeyboardInterrupt`, as without processes.
     """
     # A single task needs no separate process, and an exception from it has its traceback.
     if workers == 1 or len(tasks) == 1 or not can_fork():
@@ -229,10 +229,11 @@ def each(
 
 
 def _say_result(task: Callable[[], object], passing: tuple[type[Exception], ...], say: Say) -> None:
+    told: tuple[type[Exception], ...] = (*passing, MemoryError)
     try:
-        with contained():
+        with contained(), own_needs():
             say((task(), None))
-    except passing as error:
+    except told as error:
         say((None, error))
 
 
