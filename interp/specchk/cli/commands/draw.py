@@ -17,6 +17,7 @@ from specchk.cli.options.forms import counterexample, expressions
 from specchk.cli.output import echo
 from specchk.cli.pictures import drawing, write_dot, write_picture
 from specchk.cli.traces import from_file, from_scenario
+from specchk.cli.written import OutputFile
 from specchk.compile.instantiate import Instance
 from specchk.conform.replay.divergence import drawn
 from specchk.conform.replay.place import Divergence
@@ -25,7 +26,7 @@ from specchk.lang.text.source import Span
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.undefined import Faulty, Undefined
 from specchk.report.draw.graphs import actions_dot, states_dot, trace_dot
-from specchk.report.draw.picture import Picture
+from specchk.report.draw.picture import FORMATS, Picture
 from specchk.report.draw.text import text
 from specchk.report.text import headline, render
 from specchk.search.budget import Budget, Meter
@@ -47,6 +48,7 @@ MAX_COMPARED = 20_000  # states compared for a clearer counterexample, in about 
 @click.option(
     "-o",
     "--output",
+    type=OutputFile(FORMATS),
     metavar="FILE",
     help="Write a .svg, .png, .pdf or .dot file; by default, print text.",
 )

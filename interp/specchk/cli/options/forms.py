@@ -26,8 +26,10 @@ from specchk.cli.engines import loaded
 from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
 from specchk.cli.output import echo
+from specchk.cli.written import OutputFile
 from specchk.compile.instantiate import Instance
 from specchk.explore.shown import FurtherExpression, NameTaken, shown_of, with_shown
+from specchk.report.draw.picture import FORMATS
 from specchk.report.json import run_json
 from specchk.report.text import render
 from specchk.search.budget import Budget
@@ -44,15 +46,19 @@ class Outputs:
     as_json: bool = option("--json", help="Print one JSON object instead of text.")
     itf: str | None = option(
         "--itf",
+        type=OutputFile(or_stdout=True),
         metavar="FILE",
         help="Write the counterexample as an ITF trace; - is stdout.",
     )
     draw: str | None = option(
         "--draw",
+        type=OutputFile(FORMATS),
         metavar="FILE",
         help="Draw the counterexample (.svg, .png, .pdf or .dot).",
     )
-    html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
+    html: str | None = option(
+        "--html", type=OutputFile(), metavar="FILE", help="Write the whole report as one HTML page."
+    )
     show: tuple[str, ...] = option(
         "--show",
         heading="Choice of counterexamples",
