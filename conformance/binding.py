@@ -29,6 +29,7 @@ class ReplogBinding(MachinesBinding):
     """All actions of spec/replication.spec on replog's cores and the simulator's disk."""
 
     spec, model = "../spec/replication.spec", "two_brokers"
+    companions = ("tracing.py", "on_files.py", "../impl/replog/sim/recording/*.py")
     smoke, gate, exhaustive, controls = SMOKE, GATE, EXHAUSTIVE, CONTROLS
 
     @action("serve_fetch", ways=(AT_ONCE, WAITING))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from replog.core.broker import follower
+from replog.core.broker import follower, leader
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.known_bad import BadCode, BadSpec
 
@@ -62,5 +62,14 @@ CONTROLS = (
     BadCode(
         "followers take the end of their log for the HW", follower.update_hw,
         "assign_hw(reply.high_watermark)", "assign_hw(state.log.leo)", "two_brokers", SMALLEST,
+    ),
+    # In other functions: one that is moved leaves the others to show that the gate can fail.
+    BadCode(
+        "leaders do not wait for a follower that never fetched", leader.candidate_hw,
+        "if remote.leo >= lowest:", "if remote.leo >= lowest or remote.leo < 0:", "two_brokers", SMALLEST,
+    ),
+    BadCode(
+        "records are acknowledged before they are committed", leader.finish_produce,
+        "if state.log.hw >= required:", "if True:", "two_brokers", SMALLEST,
     ),
 )  # fmt: skip

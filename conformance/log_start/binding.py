@@ -61,6 +61,7 @@ class LogStartBinding(PartitionBinding[Trimming]):
     """All 13 actions of the spec on replog's controller, brokers and files."""
 
     spec, model = "../../spec/log_start.spec", "two_brokers"
+    companions = ("start_tracing.py",)
     smoke = (At("slow_follower", LAGS),)
     gate = (
         At("two_brokers", SMALL),

@@ -219,7 +219,7 @@ def test_an_exception_of_the_implementation_s_own_is_a_failure():
 
 SCORED = LayerKills(10, 40, 5, "n", {"gate": 7, "tests": 8}, {"suites": 1})
 SCORES = {"curated": Kills(9, 10, "n")}
-LOCK = GateFigures("Binding", "spec", (), (), "impl", 1, {}, {}, None, SCORES, {"curated": SCORED})
+LOCK = GateFigures("Binding", "spec", (), (), "impl", 1, {}, {}, mutants=SCORES, layers={"curated": SCORED})
 
 
 @pytest.mark.parametrize(

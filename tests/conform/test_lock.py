@@ -29,7 +29,8 @@ from specchk.lang.frontend import check
 NUMBERS = Numbers("classes", 100, 200, 30, 30, 40, 20)
 LOCK = GateFigures(
     "BankBinding", "spec1", ("coin",), ("a wrong guard", "a wrong line"), "impl1", 3,
-    {"toss": "a1", "sleep": "b1"}, {"small": NUMBERS, "big N=2": NUMBERS}, ConditionCounts(40, 2, 1),
+    {"toss": "a1", "sleep": "b1"}, {"small": NUMBERS, "big N=2": NUMBERS},
+    {"bank.py": {"Bank.toss": "1a"}}, ("a flaw",), ConditionCounts(40, 2, 1),
     {"curated": Kills(50, 50, "n1")},
     {"curated": LayerKills(9, 50, 4, "n2", {"gate": 9, "suites": 7}, {"suites": 1})},
 )  # fmt: skip
@@ -89,6 +90,8 @@ def test_each_number_that_falls_is_told(key: str):
         ({"controls": ("a wrong guard",)}, "controls"),
         ({"binding": "OtherBinding"}, "binding"),
         ({"spec": "spec2"}, "spec"),
+        ({"judges": {"bank.py": {"Bank.toss": "1b"}}}, "the binding changed"),
+        ({"judges": {}}, "the binding changed"),
         ({"mutants": {"curated": Kills(49, 50, "n1")}}, "mutants: curated"),
         ({"mutants": {"curated": Kills(50, 51, "n1")}}, "mutants: curated"),
         ({"conditions": ConditionCounts(40, 3, 1)}, "conditions"),

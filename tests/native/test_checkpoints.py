@@ -153,6 +153,7 @@ ON_SPARK = {
     "ledger",
     "resume",
     "scratch",
+    "shuffle",
 }
 
 

@@ -80,9 +80,7 @@ def statistics(outcome: Outcome) -> list[str]:
     """The counts of a run and its limits."""
     numbers = outcome.statistics
     if numbers.queries is not None:
-        steps = "no behaviours"
-        if numbers.depth:
-            steps = f"behaviours of up to {counted(numbers.depth - 1, 'step')}"
+        steps = f"behaviours of up to {counted(numbers.depth - 1, 'step')}"
         return [
             f"{steps}, {counted(numbers.queries, 'query')}, {numbers.seconds:.2f} s",
             f"engine {outcome.engine}, unrolled",

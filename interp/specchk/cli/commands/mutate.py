@@ -24,7 +24,7 @@ from specchk.conform.contract.binding import BindingError
 from specchk.conform.contract.load import NoBinding, load_binding
 from specchk.conform.mutation import scores
 from specchk.conform.mutation.harness import run_harness
-from specchk.conform.mutation.members import Bench, binding_in, listed
+from specchk.conform.mutation.members import Bench, bench_of, listed
 from specchk.conform.mutation.members import load as load_module
 from specchk.conform.mutation.mutants import Mutant, MutantError, chosen, diff, load
 from specchk.conform.mutation.mutate import By, MutationCampaign, Settings
@@ -35,7 +35,6 @@ from specchk.conform.mutation.patches import StalePatch
 from specchk.conform.mutation.reach import reaches, touched
 from specchk.conform.mutation.scores import Score
 from specchk.conform.replay.selfcheck import Detection, NothingToSabotage, self_check
-from specchk.lang.frontend import check
 
 SELF_CHECK_STATES = 200_000
 
@@ -155,12 +154,6 @@ def command(binding: str, choice: MutateChoice, cluster: ClusterChoice, as_json:
         sys.exit(Exit.REJECTED)
 
 
-def _bench(path: Path) -> Bench:
-    cls = binding_in(load_module(path))
-    spec = (path.parent / cls.spec).resolve()
-    return Bench(path.parent, path.name, spec, check(str(spec)))
-
-
 def _mutants(path: Path, choice: MutateChoice) -> tuple[Mutant, ...]:
     """The chosen mutants; raises `MutantError` or `StalePatch` for one that does not apply."""
     folder = choice.folder(path)
@@ -178,7 +171,7 @@ def _mutants(path: Path, choice: MutateChoice) -> tuple[Mutant, ...]:
 def _run(path: Path, choice: MutateChoice, cluster: ClusterChoice, *, as_json: bool) -> Score:
     """Run a campaign of curated or generated mutants, here or on a cluster."""
     every = _mutants(path, choice)
-    bench = _bench(path)
+    bench = bench_of(path)
     cls = bench.binding()
     kit = cache(lambda: kit_for(bench, choice.folder(path), cls))
     with crew_on(cluster, kit, cls, as_json=as_json) as crew:
@@ -218,7 +211,7 @@ def _finish(score: Score, as_json: bool) -> None:
 
 def _self_check(path: Path, folder: Path) -> list[Detection]:
     """Run the self-check on the binding's smallest suite, and the checks of the mutants' folder."""
-    bench = _bench(path)
+    bench = bench_of(path)
     cls = bench.binding()
     at = cls.smoke[0]
     checks = list(self_check(cls, bench.instance(at), bench.suite(at, SELF_CHECK_STATES)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,17 +17,19 @@ from specchk.cli.common import refusals, write_text
 from specchk.cli.deciding import decided_conditions, impossible_conditions
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
-from specchk.cli.written import try_file
-from specchk.conform.contract.known_bad import NoSuchText
+from specchk.cli.output import rewrite_line
 from specchk.conform.gate.choices import listed_of
 from specchk.conform.gate.chosen import NotExplored, explored
 from specchk.conform.gate.conditions import SearchCut, determined, is_current
-from specchk.conform.gate.gate import BoundSpec, Held, compare, hold, update
+from specchk.conform.gate.gate import BoundSpec, Held, Noticed, compare, hold, update
 from specchk.conform.gate.lock import Lowered, digest_of, of_spec
 from specchk.conform.gate.shares import run_parts_by
 from specchk.conform.gate.tiers import BUDGETS, Part, SuiteBudget, run_part, run_parts
 from specchk.conform.mutation.mutants import MutantError
 from specchk.conform.mutation.mutants import load as load_mutants
+from specchk.conform.mutation.outcomes import MutantOutcome
+from specchk.conform.mutation.patches import StalePatch
+from specchk.conform.mutation.proof import prove
 from specchk.conform.mutation.scores import CURATED
 from specchk.conform.mutation.scores_file import NoScores, Scores, read_scores
 from specchk.conform.replay.suites import SuiteResult
@@ -75,17 +79,6 @@ class GateOptions:
         # Here, too: a file that cannot be read is reported before a run of minutes, not behind it.
         self.scores()
 
-    def try_outputs(self, folder: Path) -> None:
-        """Reject files that cannot be written: the lock beside a binding in this folder, and JUnit XML."""
-        if self.junit is not None:
-            try_file(Path(self.junit), "--junit")
-        wanted = {
-            "--update-lock": self.update_lock, "--update-choices": self.update_choices,
-            "--update-conditions": self.update_conditions,
-        }  # fmt: skip
-        for updates in filter(wanted.get, wanted):
-            try_file(folder / NAME, updates)
-
     def junit_of(self, binding: str) -> str | None:
         """The file for one of several bindings: named by its path, in the folder, which is created."""
         if self.junit is None:
@@ -122,20 +115,19 @@ class GateOptions:
                 gate = replace(gate, standing=standing)
             gate = replace(gate, status=_status(bound, parts, update=self.update_conditions))
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
-            with refusals(NoSuchText, about="a control of the binding is outdated: "):
-                scores = self.scores()
-                held = hold(bound, parts, results, budget, scores.kills, scores.layers, crew)
+            scores = self.scores()
+            held = hold(bound, parts, results, budget, scores.kills, scores.layers, crew)
             # Figures of other models do not apply to this gate, so they are compared with no lock.
             if gate.status is not None and gate.status.is_current:
                 held = replace(held, found=replace(held.found, conditions=gate.status.conditions.counts))
-            gate = replace(gate, held=self._locked(held, gate.path))
+            gate = replace(gate, held=self._locked(held, gate.path, bound))
         return gate, parts, results
 
-    def _locked(self, held: Held, path: Path) -> Held:
+    def _locked(self, held: Held, path: Path, bound: BoundSpec) -> Held:
         """The result, compared with the lock or written to it; a gate whose controls fail never writes it."""
         with refusals(BadLock, OSError):
             if self.update_lock and not held.vacuous:
-                return update(held, path)
+                return update(held, path, partial(_proof, bound.path))
             return _counted(compare(held, path), path.parent / "mutants") if self.lock else held
 
     def scores(self) -> Scores:
@@ -207,6 +199,17 @@ class Gate(Struct, frozen=True):
         """Write the cases for a build server, if requested."""
         if self.options.junit is not None:
             write_text(Path(self.options.junit), junit(parts, results, self.budget, self.held))
+
+
+def _proof(binding: Path) -> Noticed:
+    """The planted flaws that a changed binding notices, tried now; progress on a terminal."""
+    numbers = count(1)
+
+    def done(outcome: MutantOutcome) -> None:
+        rewrite_line(f"planted flaw {next(numbers)}: {outcome.mutant.id} {outcome.verdict()}", is_last=False)
+
+    with refusals(MutantError, StalePatch, about="the changed binding cannot be proved: "):
+        return prove(binding, done)
 
 
 def _counted(held: Held, folder: Path) -> Held:

@@ -189,7 +189,8 @@ class Binding(Generic[S]):
 
     `smoke`, `gate` and `exhaustive` are the suites of these tiers; `controls` are the errors that the gate
     must detect.  `implementation` are the files under test, as patterns from the binding's folder;
-    without any, the modules that the binding imports, and those that they import.
+    without any, the modules that the binding imports, and those that they import.  `companions` are files
+    that judge the same implementation in other ways, such as tracings, as patterns: the lock has them, too.
     """
 
     spec: ClassVar[str] = ""
@@ -200,6 +201,7 @@ class Binding(Generic[S]):
     exhaustive: ClassVar[tuple[At, ...]] = (At(suite="product"),)
     controls: ClassVar[tuple[Control, ...]] = ()
     implementation: ClassVar[tuple[str, ...]] = ()
+    companions: ClassVar[tuple[str, ...]] = ()
     timeout_s: ClassVar[float] = 60.0
     """Seconds after which a method that has not returned has failed (`hung`), by ticks of `hangs`."""
     runs_elsewhere: ClassVar[bool] = False

@@ -9,7 +9,7 @@ Not here: running suites (`tiers`), reporting the outcome (`gate_report`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from specchk.conform.gate.tiers import Part, SuiteBudget
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work import lock_file
 from specchk.conform.work.crews import Crew
+from specchk.conform.work.judges import judges_of
 from specchk.conform.work.lock_file import BadLock, GateFigures, Kills, LayerKills, Numbers
 from specchk.conform.work.sources import files_of, fingerprint
 from specchk.lang.frontend import CheckedSpec
@@ -37,20 +38,29 @@ class BoundSpec(Struct, frozen=True):
     checked: CheckedSpec
 
 
+class Noticed(Struct, frozen=True):
+    """How many planted flaws were tried with a changed binding, and the ids of those not noticed."""
+
+    tried: int = 0
+    unnoticed: tuple[str, ...] = ()
+
+
 class Held(Struct, frozen=True):
     """The results of the controls and of the comparison with the lock.
 
     `vacuous` is why the gate may be blind.  `below` and `above` are the numbers that differ from the
-    lock's; `written` whether the lock was rewritten.
+    lock's.  If it was `written`, `before` is what it had, and `noticed` what a changed binding notices.
     """
 
     tried: tuple[Tried, ...]
     vacuous: str
     found: GateFigures
     lock: GateFigures | None = None
+    before: GateFigures | None = None
     below: tuple[Lowered, ...] = ()
     above: tuple[Lowered, ...] = ()
     written: bool = False
+    noticed: Noticed | None = None
 
 
 def numbers_of(part: Part, result: SuiteResult) -> Numbers:
@@ -79,8 +89,8 @@ def hold(
     controls = tuple(sorted(trial.name for trial in tried if trial.divergence))
     current = GateFigures(
         bound.cls.__name__, spec, tuple(sorted(bound.cls.unobserved)), controls,
-        fingerprint(files, bound.path.resolve().parent), len(files), actions, suites, mutants=mutants,
-        layers=layers,
+        fingerprint(files, bound.path.resolve().parent), len(files), actions, suites,
+        judges_of(bound.path, bound.cls), mutants=mutants, layers=layers,
     )  # fmt: skip
     return Held(tried, why_vacuous(bound.cls, tried), current)
 
@@ -90,17 +100,28 @@ def compare(held: Held, path: Path) -> Held:
     locked = lock_file.read(path).gate
     if locked is None:
         raise BadLock(f"there is no {path} with a gate; --update-lock writes it")
-    below, above = lock.lowered(locked, held.found), lock.raised(locked, held.found)
+    outdated = {trial.name for trial in held.tried if trial.outdated}
+    controls = tuple(name for name in locked.controls if name not in outdated)
+    below = lock.lowered(replace(locked, controls=controls), held.found)
+    above = lock.raised(locked, held.found)
     return replace(held, lock=locked, below=below, above=above)
 
 
-def update(held: Held, path: Path) -> Held:
-    """Write the lock of a run; scores of mutants that this run has not are kept."""
+def update(held: Held, path: Path, prove: Callable[[], Noticed]) -> Held:
+    """Write the lock of a run; scores of mutants that this run has not are kept.
+
+    A binding that is not the lock's must `prove` which planted flaws it notices.
+    """
     contents = lock_file.read(path)
-    current, known = held.found, contents.gate
+    known = contents.gate
+    if known is None or known.judges != held.found.judges:
+        noticed = prove()
+        current = replace(held.found, unnoticed=noticed.unnoticed)
+    else:
+        noticed, current = None, replace(held.found, unnoticed=known.unnoticed)
     if known is not None:
         current = replace(
             current, mutants={**known.mutants, **current.mutants}, layers={**known.layers, **current.layers}
         )
     lock_file.write(path, replace(contents, gate=current))
-    return replace(held, found=current, lock=current, written=True)
+    return replace(held, found=current, before=known, lock=current, written=True, noticed=noticed)

@@ -15,29 +15,34 @@ from typing import Any
 
 from msgspec import Struct
 
+from specchk.conform.work.judges import changed_between
 from specchk.conform.work.lock_file import ConditionCounts, GateFigures, LayerKills, Numbers
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax.canonical import canonical
 
 DIGITS = 12
+MOST_NAMES = 12  # of changed functions, in one line
 
 
 class Lowered(Struct, frozen=True):
-    """A figure in which a gate is below its lock."""
+    """A figure in which a gate is below its lock; without `locked`, `found` says it all."""
 
     place: str
     locked: str
     found: str
 
     def __str__(self) -> str:
+        if not self.locked:
+            return f"{self.place}: {self.found}"
         return f"{self.place}: the lock has {self.locked}, this run {self.found}"
 
 
 def lowered(lock: GateFigures, current: GateFigures) -> tuple[Lowered, ...]:
     """All figures in which a gate is below its lock."""
     decided = _fewer_decided(lock.conditions, current.conditions)
-    return (*_other_spec(lock, current), *_fewer(lock, current), *_lower(lock, current), *decided)
+    other = (*_other_spec(lock, current), *_other_judges(lock, current))
+    return (*other, *_fewer(lock, current), *_lower(lock, current), *decided)
 
 
 def raised(lock: GateFigures, current: GateFigures) -> tuple[Lowered, ...]:
@@ -53,6 +58,13 @@ def _other_spec(lock: GateFigures, current: GateFigures) -> Iterator[Lowered]:
     changed = [name for name in names if lock.actions.get(name) != current.actions.get(name)]
     what = f"action {', '.join(changed)}" if changed else "a declaration other than an action"
     yield Lowered("spec", lock.spec, f"{current.spec}; changed: {what}")
+
+
+def _other_judges(lock: GateFigures, current: GateFigures) -> Iterator[Lowered]:
+    changed = changed_between(lock.judges, current.judges)
+    if changed:
+        more = f" and {len(changed) - MOST_NAMES} more" if len(changed) > MOST_NAMES else ""
+        yield Lowered("the binding changed", "", ", ".join(changed[:MOST_NAMES]) + more)
 
 
 def _fewer(lock: GateFigures, current: GateFigures) -> Iterator[Lowered]:

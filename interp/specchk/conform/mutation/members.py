@@ -46,7 +46,7 @@ from specchk.conform.replay.runner import Runner
 from specchk.conform.replay.suites import SuiteResult, SuiteWalks, run_walks
 from specchk.conform.work import lock_file
 from specchk.conform.work.effort import ENDLESS, TooMuch, WorkMeter
-from specchk.lang.frontend import CheckedSpec
+from specchk.lang.frontend import CheckedSpec, check
 
 T = TypeVar("T")
 # Walks that are one test: few, so that a kill is soon repeated, and more than one, since a test has its cost.
@@ -170,6 +170,13 @@ class Bench(Struct):
     def binding(self, file: str | None = None) -> type[Binding[Any]]:
         """The binding class of a file of the folder, by default the main one, loaded with the patches."""
         return binding_in(load(self.folder / (file or self.main)))
+
+
+def bench_of(path: Path) -> Bench:
+    """The bench of a binding's file; raises the exceptions of loading it."""
+    cls = binding_in(load(path))
+    spec = (path.parent / cls.spec).resolve()
+    return Bench(path.parent, path.name, spec, check(str(spec)))
 
 
 class SuiteMember(Struct, frozen=True):

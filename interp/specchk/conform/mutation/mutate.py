@@ -35,7 +35,7 @@ from specchk.conform.contract.failures import LEAVING
 from specchk.conform.mutation import members, outcomes
 from specchk.conform.mutation.members import Bench, Member, Reporter, SuiteMember
 from specchk.conform.mutation.mutants import Mutant, MutantError
-from specchk.conform.mutation.other_gates import files_of
+from specchk.conform.mutation.other_gates import AcceptedRuns, files_of
 from specchk.conform.mutation.outcomes import Baseline, MutantOutcome
 from specchk.conform.mutation.patches import Counted, Patch, forget, install
 from specchk.conform.mutation.reach import modules_of, reaches, recording, touched
@@ -71,6 +71,7 @@ class Settings(Struct, frozen=True):
     is_cached: bool = True
     enough: int = 2
     by_layer: bool = False  # `enough` failures in each layer, instead of in all together
+    only_judges: bool = False  # only the members that judge with a binding or a tracing
 
 
 class Subject(Struct, frozen=True):
@@ -121,6 +122,8 @@ class MutationCampaign:
             if not fnmatch.filter([member.name for member in every], glob):
                 names = ", ".join(member.name for member in every)
                 raise MutantError(f"no member is named `{glob}`; there are: {names}")
+        if self.settings.only_judges:
+            every = tuple(one for one in every if not isinstance(one, members.Outside | AcceptedRuns))
         return [member for member in every if any(fnmatch.fnmatch(member.name, glob) for glob in wanted)]
 
     def run(

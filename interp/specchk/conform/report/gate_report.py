@@ -10,7 +10,7 @@ from msgspec import Struct, to_builtins
 
 from specchk.conform.covers.cases import EffectClass
 from specchk.conform.gate.gate import BoundSpec, Held
-from specchk.conform.gate.lock import Lowered, of_spec
+from specchk.conform.gate.lock import Lowered, lowered, of_spec
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work.lock_file import Choices, GateConditions, GateFigures, Listed
@@ -24,10 +24,12 @@ def render_held(held: Held, path: Path) -> Iterator[str]:
         yield f"controls: {caught} of {len(held.tried)} planted errors detected"
     for trial in held.tried:
         what = "spec" if trial.kind == "spec" else "code"
-        yield f"  {what} `{trial.name}`: {trial.divergence or 'NOT DETECTED'}"
+        outdated = f"OUTDATED, so not tried; rewrite it: {trial.outdated}" if trial.outdated else ""
+        yield f"  {what} `{trial.name}`: {trial.divergence or outdated or 'NOT DETECTED'}"
     if held.vacuous:
         yield f"vacuous: {held.vacuous}"
     if held.written:
+        yield from _proof(held)
         yield f"lock: {path} written; review it with the change that it belongs to"
         return
     if held.lock is None:
@@ -36,6 +38,8 @@ def render_held(held: Held, path: Path) -> Iterator[str]:
         yield f"below the lock {path}:"
         yield from (f"  {figure}" for figure in held.below)
         yield "  if this is intended (or the spec has changed): run --update-lock and have the lock reviewed"
+        if held.lock.judges != held.found.judges:
+            yield "  a changed binding must notice the planted flaws again: --update-lock tries them first"
     else:
         yield f"lock: {path} holds, {len(held.lock.suites)} suites"
     yield from _scores(held.lock)
@@ -46,6 +50,20 @@ def render_held(held: Held, path: Path) -> Iterator[str]:
     if held.lock.implementation != held.found.implementation:
         was, now = held.lock.implementation, held.found.implementation
         yield f"implementation changed since the lock, {was} to {now}: this run checked the current one"
+
+
+def _proof(held: Held) -> Iterator[str]:
+    """What this lock gives up against the one before: lower figures, and flaws no longer noticed."""
+    if held.before is None:
+        return
+    yield from (f"accepted: {figure}" for figure in lowered(held.before, held.found))
+    if held.noticed is None:
+        return
+    if held.noticed.tried:
+        noticed = held.noticed.tried - len(held.noticed.unnoticed)
+        yield f"the changed binding notices {noticed} of {held.noticed.tried} planted flaws"
+    for flaw in sorted({*held.noticed.unnoticed} - {*held.before.unnoticed}):
+        yield f"NO LONGER NOTICED: {flaw}; see `specchk mutate BINDING --show {flaw}`"
 
 
 def _scores(lock: GateFigures) -> Iterator[str]:
@@ -60,7 +78,10 @@ def _scores(lock: GateFigures) -> Iterator[str]:
 def held_json(held: Held) -> dict[str, object]:
     """The same as members of the report's JSON object."""
     return {
-        "controls": [{"name": c.name, "kind": c.kind, "found": c.divergence or None} for c in held.tried],
+        "controls": [
+            {"name": c.name, "kind": c.kind, "found": c.divergence or None, "outdated": c.outdated or None}
+            for c in held.tried
+        ],
         "controls_vacuous": held.vacuous or None,
         "lock": None if held.lock is None else {
             "below": [_lowered(figure) for figure in held.below],

@@ -91,7 +91,9 @@ def _held(root: Element, held: Held) -> None:
     suite = SubElement(root, "testsuite", name="gate")
     for trial in held.tried:
         case = SubElement(suite, "testcase", name=f"control: {trial.name}", classname="gate.controls")
-        if not trial.divergence:
+        if trial.outdated:
+            SubElement(case, "skipped", message=f"outdated: {trial.outdated}")
+        elif not trial.divergence:
             SubElement(case, "failure", message="no divergence was found with it")
     if held.vacuous and not held.tried:
         case = SubElement(suite, "testcase", name="controls", classname="gate.controls")

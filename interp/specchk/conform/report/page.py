@@ -177,7 +177,9 @@ def _unobserved(names: Mapping[str, str]) -> str:
 
 def _controls(held: Held) -> Iterator[str]:
     rows = [
-        frame.row(*map(escape, (trial.kind, trial.name, trial.divergence or "not detected")))
+        frame.row(
+            *map(escape, (trial.kind, trial.name, trial.divergence or trial.outdated or "not detected"))
+        )
         for trial in held.tried
     ]
     yield "<h2>Controls</h2>" + (

@@ -121,7 +121,11 @@ class ConditionCounts(Struct, frozen=True):
 
 
 class GateFigures(Struct, frozen=True, omit_defaults=True):
-    """What a gate rests on: `spec` and `actions` are fingerprints of meanings, as is `implementation`'s."""
+    """What a gate rests on: `spec` and `actions` are fingerprints of meanings.
+
+    `judges` has a digest of each function that judges the implementation (`work.judges`), by file;
+    `unnoticed` are the planted flaws that these do not notice.
+    """
 
     binding: str
     spec: str
@@ -131,6 +135,8 @@ class GateFigures(Struct, frozen=True, omit_defaults=True):
     files: int
     actions: Mapping[str, str]
     suites: Mapping[str, Numbers]
+    judges: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    unnoticed: tuple[str, ...] = ()
     conditions: ConditionCounts | None = None
     mutants: Mapping[str, Kills] = field(default_factory=dict)
     layers: Mapping[str, LayerKills] = field(default_factory=dict)

@@ -43,7 +43,7 @@ def files_of(binding: Path, patterns: Sequence[str] = ()) -> tuple[Path, ...]:
     queue = [(own, "")]
     while queue:
         path, package = queue.pop()
-        for name in _imported(path, package):
+        for name in imported_names(path, package):
             imported = loaded(name)
             if imported is not None and imported not in files:
                 files[imported] = None
@@ -56,7 +56,7 @@ def is_theirs(path: Path) -> bool:
     return not any(path.is_relative_to(place) for place in (_OWN, *_FOREIGN))
 
 
-def _imported(path: Path, module: str) -> Iterator[str]:
+def imported_names(path: Path, module: str) -> Iterator[str]:
     """The modules that a file imports, anywhere in it."""
     # Blocks alone: an import is a statement, and most of what `ast.walk` finds are parts of expressions.
     blocks: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]

@@ -9,7 +9,8 @@ import graphviz
 
 from specchk.kept import replace
 from specchk.lang.text.visible import visible
-from specchk.report.draw.picture import FORMATS
+
+FORMATS = ("svg", "png", "pdf", "dot")
 
 
 class NoGraphviz(Exception):
