@@ -14,8 +14,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
+INTERRUPTS = frozenset((signal.SIGINT, signal.SIGALRM))
 SAFE_PATH = "PYTHONSAFEPATH"  # as the option -P
 
 
@@ -61,20 +63,35 @@ def safe_paths() -> Iterator[None]:
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """A context in which Ctrl-C waits, also in a process that is forked there.
+    """A context in which Ctrl-C and limits (`search.watch`) wait, also in a process that is forked there.
 
-    A fork calls functions of modules in the new process, and Python prints what they raise, and goes on.
+    A fork calls functions of modules, and Python prints what they raise, and goes on.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    waiting: list[int] = []
+    handlers: dict[signal.Signals, Any] = {}
+    # Blocked for this thread and its processes.  Another thread, such as one of Z3, may still get a signal,
+    # which Python handles in the main thread.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)
+    if threading.current_thread() is threading.main_thread():
+        given = [(number, signal.getsignal(number)) for number in INTERRUPTS]
+        handlers = {number: handler for number, handler in given if callable(handler)}
+        for number in handlers:
+            signal.signal(number, lambda met, _: waiting.append(met))
     try:
         yield
     finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for met in waiting:
+            signal.raise_signal(met)
 
 
 def unblock_interrupts() -> None:
-    """Have Ctrl-C reach this process, which was forked while it was blocked."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    """Have signals reach this process, which was forked while they were blocked."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
 
 
 def can_fork() -> bool:

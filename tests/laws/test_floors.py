@@ -92,12 +92,11 @@ HIDDEN = {
     ("specchk.cli.commands.repl", "readline"): "changes how a terminal is read, so only where there is one",
 }
 # Modules imported by name: commands, so that `--help` imports none of them, engines with a heavy library,
-# what draws, because most runs do not, and libraries that a task of Spark's seldom needs, 72 MB together,
-# when it may have 64: LLVM where the driver's code does not fit the processor, pyarrow for object stores;
-# and the parser and LLVM, because trees and code are kept.
+# what draws, because most runs do not, pyarrow for object stores, which a task of Spark's seldom needs,
+# and the parser, because trees are kept.
 LAZY_TABLES = {
     "specchk.cli.main", "specchk.cli.engines", "specchk.search.engines", "replog.cli",
-    "specchk.spark.parcel", "specchk.export.storage", "specchk.lang.syntax.reading", "specchk.codegen.llvm",
+    "specchk.export.storage", "specchk.lang.syntax.reading",
 }  # fmt: skip
 
 # What would let `replog.core` know of a clock, chance, a thread, a file or a log.

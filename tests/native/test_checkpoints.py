@@ -153,7 +153,6 @@ ON_SPARK = {
     "ledger",
     "resume",
     "scratch",
-    "shuffle",
 }
 
 

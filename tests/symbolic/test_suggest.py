@@ -19,7 +19,7 @@ from specchk.ir.program import Program, Property
 from specchk.ir.types import BOOL
 from specchk.lang.frontend import check
 from specchk.meaning.evaluate import Evaluator
-from specchk.search.budget import Budget
+from specchk.search.budget import Budget, Meter
 from specchk.search.engine import Options
 from specchk.search.proof import Suggestion
 from specchk.search.reference import search
@@ -191,7 +191,7 @@ def test_a_clause_holds_in_all_states_and_no_part_of_it_does(tmp_path: Path) -> 
     instance = instantiate(check(str(SPEC / "examples/peterson.spec")), "right")
     program, names = instance.program, unused_names(instance.program)
     said = tables(program, atoms(instance), names, instance.expression)
-    states = _states(program, 1_000)
+    states = _states(program, 1_000, Meter(Budget()))
     masks = {atom: table.masks(states, len(program.variables)) for atom, table in said.items()}
     sizes = {"Process": 2}
     assert rows(("Process", "Process"), sizes) == [(0, 1), (1, 0)]

@@ -16,7 +16,9 @@ from typing import Any, NoReturn
 import click
 from msgspec import DecodeError
 from msgspec.json import format as format_json
+from msgspec.structs import replace as replace_fields
 
+from specchk.cli.ends import end_at_limit, leave_at_limit
 from specchk.cli.exits import Exit
 from specchk.cli.groups import argument, option
 from specchk.cli.output import echo, is_terminal
@@ -26,7 +28,8 @@ from specchk.lang.frontend import CheckedSpec, check
 from specchk.lang.text.diagnostics import Diagnostic, SpecError, render
 from specchk.lang.text.source import MAX_BYTES
 from specchk.lang.text.visible import visible
-from specchk.search.budget import Budget
+from specchk.search.budget import Budget, time_limit, watched
+from specchk.search.watch import LimitReached
 
 STDIN = "stdin"  # its name in places; specs that it extends are searched in the current directory
 MOST_SHOWN = 20  # diagnostics printed as text; --json has all
@@ -96,10 +99,32 @@ class Limits:
         "--max-memory", type=Size(), metavar="B", help="Stop at B bytes of memory (512M, 4G)."
     )
 
-    @property
-    def budget(self) -> Budget:
-        """The limits as a budget for engines."""
-        return Budget(self.max_states, self.max_seconds, self.max_memory)
+    @contextmanager
+    def watched(self, *, spills: bool = False, is_command: bool = True) -> Iterator[Budget]:
+        """The limits as a budget for engines, watched while the context is open.
+
+        Time is that of the command, from the start of the process, or else of the context.  Exits at a limit
+        that no search reports.  Searches that move states to a file (`spills`) are not ended by memory.
+        """
+        memory = None if spills else self.max_memory
+        try:
+            limits = Budget(self.max_states, self.max_seconds, memory)
+            began = click.get_current_context().find_root().obj if is_command else None
+            with watched(limits, end_at_limit, began) as budget:
+                yield replace_fields(budget, max_memory_bytes=self.max_memory)
+        except LimitReached as limit:
+            leave_at_limit(str(limit))
+
+    @contextmanager
+    def watched_after(self, budget: Budget, least: float) -> Iterator[None]:
+        """A context for what follows a watched search: it has the seconds left, but at least some."""
+        limit = self.max_seconds
+        if limit is None or budget.watch is None:
+            yield
+            return
+        left = max(least, limit - budget.watch.seconds)
+        with watched(Budget(max_seconds=left), lambda _: end_at_limit(time_limit(limit))):
+            yield
 
 
 def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:

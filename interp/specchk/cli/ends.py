@@ -6,9 +6,13 @@ error (70) with details to report.
 
 from __future__ import annotations
 
+import os
+import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -52,6 +56,25 @@ def _has_directory() -> bool:
         return Path.cwd().is_dir()
     except FileNotFoundError:
         return False
+
+
+def leave_at_limit(limit: str) -> NoReturn:
+    """Exit at a limit that was reached where there is nothing to report, as while a spec is compiled."""
+    output.echo(f"inconclusive: {limit}", err=True)
+    sys.exit(_ended(limit, 20))
+
+
+def end_at_limit(limit: str) -> NoReturn:
+    """As `leave_at_limit`, from another thread than the one that works and does not end.
+
+    What was printed so far may be a part of a line; files that were begun stay as they are.
+    """
+    lead = "\n" if output.is_terminal(sys.stderr) else ""  # after a line of progress
+    with suppress(OSError):
+        os.write(2, f"{lead}inconclusive: {limit}\n".encode())
+        if not output.has_written():
+            os.write(1, starting.ended(limit, 20).encode())
+    os._exit(20)
 
 
 def _ended(reason: str, code: int) -> int:

@@ -22,6 +22,7 @@ from specchk.cli.common import ended, print_json, reject, rejections
 from specchk.cli.exits import Exit
 from specchk.cli.groups import Seconds, option
 from specchk.cli.output import echo, is_terminal
+from specchk.cli.written import OutputFolder
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import Diagnostic
 from specchk.search.budget import Progress
@@ -84,7 +85,7 @@ class Keeping:
     )
     resume: bool = option("--resume", help="Continue from the checkpoint or the ledger.")
     spill: str | None = option(
-        "--spill", metavar="DIR", help="Native: store states beyond --max-memory in DIR."
+        "--spill", type=OutputFolder(), metavar="DIR", help="Native: store states beyond --max-memory in DIR."
     )
 
     def applied(self, engine: EngineSettings) -> EngineSettings:

@@ -92,11 +92,11 @@ def cli() -> None:
     """Check specs in a small TLA+-style language, and implementations against them."""
 
 
-def main() -> None:
-    """The program's entry point."""
+def main(began: float | None = None) -> None:
+    """The program's entry point; `began`: when the process did, of `time.monotonic`."""
     sys.setrecursionlimit(RECURSION_LIMIT)
     gc.set_threshold(CYCLES_AFTER)
     # An exiting interpreter searches all objects for cycles again: half a second after a large search.
     atexit.register(gc.freeze)
     with output.survived():
-        sys.exit(exit_code(partial(cli, standalone_mode=False)))
+        sys.exit(exit_code(partial(cli, standalone_mode=False, obj=began)))

@@ -46,6 +46,7 @@ def joins_conditions() -> bool:
 
 def machine(level: int = 2) -> llvm.TargetMachine:
     """The target machine for this process, with an optimisation level of the code generator."""
+    initialize()
     target = llvm.Target.from_default_triple()
     made: llvm.TargetMachine = target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),

@@ -28,7 +28,6 @@ from specchk.search.findings import NOTHING_TO_CHECK
 from specchk.search.refined import claim, with_abstract_step, wrong_beginnings
 from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import (
-    INTERRUPTED,
     Inconclusive,
     Outcome,
     Statistics,
@@ -37,6 +36,7 @@ from specchk.search.verdict import (
     Violated,
     Violation,
     WalkCounts,
+    stopped_by,
 )
 
 
@@ -152,8 +152,8 @@ class _Simulation:
         try:
             states, violation = begin(self.program)
             verdict = violation or self._walks(states)
-        except KeyboardInterrupt:
-            verdict = Inconclusive(INTERRUPTED, budget=False)
+        except KeyboardInterrupt as interrupt:
+            verdict = stopped_by(interrupt)
         failed = self.ended if isinstance(verdict, Violation) and self.ended else None
         statistics = Statistics(
             len(self.seen), self.generated, self.longest + 1, (), self.meter.seconds,

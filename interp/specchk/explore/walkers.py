@@ -18,7 +18,7 @@ from specchk.ir.program import Program
 from specchk.meaning.values import State
 from specchk.parallel import results_of
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
-from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Trace, Violated, WalkCounts
+from specchk.search.verdict import Inconclusive, Outcome, Trace, Violated, WalkCounts, stopped_by
 
 # A part of a seed's meaning: with another size the same seed would give other walks.
 BLOCK = 50
@@ -58,8 +58,8 @@ def simulate_by(
                 stopped = Inconclusive(limit, budget=True) if limit else _early(outcome)
                 if isinstance(outcome.verdict, Violated) or stopped:
                     break
-    except KeyboardInterrupt:
-        stopped = Inconclusive(INTERRUPTED, budget=False)
+    except KeyboardInterrupt as interrupt:
+        stopped = stopped_by(interrupt)
     if not done:
         return replace(simulate(program, replace(walks, walks=0)), verdict=stopped or found_nothing(0))
     return _merged(walks, done, len(seen), meter.seconds, stopped or found_nothing(walks.walks))

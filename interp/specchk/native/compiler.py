@@ -6,7 +6,6 @@ renamings, the mode, the sources of these rooms, LLVM and the CPU.  A second run
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import ClassVar
@@ -15,8 +14,7 @@ from msgspec import Struct, field
 
 from specchk import kept
 from specchk.codegen import ir
-from specchk.codegen.images import image_of, processor_name
-from specchk.codegen.llvm import linked, machine_name, optimised, quick
+from specchk.codegen.objects import machine_name, optimised, quick
 from specchk.ir.program import Program
 from specchk.native.kernel import predicates
 from specchk.native.kernel.canonical import emit_canonical
@@ -29,7 +27,7 @@ from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import Parts, TableKernel
 from specchk.native.machine.asm import I64, PTR, Asm
 from specchk.native.machine.layout import StateLayout
-from specchk.native.machine.loaded import EXCHANGE, Entries, Loaded, ObjectCode, at_addresses, placed
+from specchk.native.machine.loaded import EXCHANGE, Entries, Loaded, ObjectCode, loaded
 from specchk.native.values.totality import ExpressionFacts
 from specchk.search.symmetry import Renaming
 
@@ -118,7 +116,7 @@ class KernelSource(Struct, frozen=True, dict=True):
     def cached(self) -> Loaded | None:
         """The optimised kernel, if it is in the cache."""
         code = kept.read(self.path())
-        return None if code is None else _linked(code, self.entries)
+        return None if code is None else loaded(code, self.entries)
 
     def quick(self) -> Loaded:
         """The kernel without optimisation, cached or newly compiled."""
@@ -126,7 +124,7 @@ class KernelSource(Struct, frozen=True, dict=True):
         if code is None:
             code = quick(self.text(ir.Tier.QUICK))
             kept.write(self.path("-quick"), code)
-        return _linked(code, self.entries, is_optimised=False)
+        return loaded(code, self.entries, is_optimised=False)
 
     def note_states(self, states: int) -> None:
         """Keep the number of states that a search had at its end, for the next one."""
@@ -143,7 +141,7 @@ class KernelSource(Struct, frozen=True, dict=True):
     def linked(self, code: bytes) -> Loaded:
         """The kernel from newly optimised object code, which is cached."""
         kept.write(self.path(), code)
-        return _linked(code, self.entries)
+        return loaded(code, self.entries)
 
 
 class RegionSource(KernelSource, frozen=True, dict=True):
@@ -180,34 +178,22 @@ class ExchangeSource(KernelSource, frozen=True, dict=True):
 
 def exchange_code(program: Program, layout: StateLayout, renamings: list[Renaming]) -> ObjectCode:
     """The kernel of an exchanging engine as object code, from the cache or newly compiled."""
-    code = ExchangeSource(program, layout, renamings).code()
-    image = image_of(code, [name for name, _ in EXCHANGE])
-    return ObjectCode(code, machine_name(), image, processor_name())
+    return ObjectCode(ExchangeSource(program, layout, renamings).code(), machine_name())
 
 
 def load_exchange(
     program: Program, layout: StateLayout, renamings: list[Renaming], shipped: ObjectCode
 ) -> Loaded:
-    """The kernel from shipped object code, linked, or compiled here on a machine of another kind."""
+    """The kernel from shipped object code, or compiled here on a machine of another kind."""
     source = ExchangeSource(program, layout, renamings)
     # Instructions of the driver's processor may be missing here; a signal would end the executor.
     fits = shipped.machine == machine_name()
-    return _linked(shipped.code if fits else optimised(source.text()), source.entries)
-
-
-def _linked(code: bytes, entries: Entries, *, is_optimised: bool = True) -> Loaded:
-    names = [name for name, _ in entries]
-    image = image_of(code, names) if processor_name() else None
-    if image is not None:
-        with suppress(OSError):  # a system that does not let a written page become code
-            return placed(image, entries, is_optimised=is_optimised)
-    found = linked(code, names)
-    return at_addresses(found.at, entries, found, is_optimised=is_optimised)
+    return loaded(shipped.code if fits else optimised(source.text()), source.entries)
 
 
 def kernel_key(program: Program, renamings: list[Renaming], *, compact: bool) -> str:
     """A name that determines all dependencies of a kernel."""
-    compiler = (kept.sources(*ROOMS), kept.library("llvmlite"), processor_name() or machine_name())
+    compiler = (kept.sources(*ROOMS), kept.library("llvmlite"), machine_name())
     return kept.name_of(*compiler, compact, renamings, _essence(program))
 
 

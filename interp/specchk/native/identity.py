@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from specchk import kept
-from specchk.codegen import llvm
+from specchk.codegen import objects
 from specchk.ir.program import Program
 from specchk.native.compiler import ROOMS
 from specchk.search.engine import Unusable
@@ -37,8 +37,8 @@ def identity_of(
     )  # fmt: skip
     return {
         "version of specchk": kept.sources(*rooms),
-        "version of LLVM": llvm.version(),
-        "kind of CPU": llvm.processor(),
+        "version of LLVM": objects.version(),
+        "kind of CPU": objects.processor(),
         "spec": kept.name_of(spec),
         "model": p.model,
         "constants": kept.name_of(p.constants),

@@ -32,7 +32,7 @@ _FOLDER = Path(__file__).parents[2]  # the folder or archive from which specchk 
 _PROGRAM = (
     "import pickle, sys; sys.path.insert(0, sys.argv[1]); sys.setrecursionlimit(int(sys.argv[2])); "
     "from specchk.processes import end_with; end_with(int(sys.argv[3])); "
-    "from specchk.codegen.llvm import optimised; "
+    "from specchk.codegen.objects import optimised; "
     "sys.stdout.buffer.write(optimised(pickle.load(sys.stdin.buffer).text()))"
 )
 

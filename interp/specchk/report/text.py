@@ -80,7 +80,9 @@ def statistics(outcome: Outcome) -> list[str]:
     """The counts of a run and its limits."""
     numbers = outcome.statistics
     if numbers.queries is not None:
-        steps = f"behaviours of up to {counted(numbers.depth - 1, 'step')}"
+        steps = "no behaviours"
+        if numbers.depth:
+            steps = f"behaviours of up to {counted(numbers.depth - 1, 'step')}"
         return [
             f"{steps}, {counted(numbers.queries, 'query')}, {numbers.seconds:.2f} s",
             f"engine {outcome.engine}, unrolled",

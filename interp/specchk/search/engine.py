@@ -12,7 +12,7 @@ them keep is `tests/agreement/test_contract.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from msgspec import Struct
@@ -34,7 +34,8 @@ from specchk.search.liveness.regions import ListedSteps, Look, StepSource
 from specchk.search.refined import claim, wrong_beginnings
 from specchk.search.symmetry import Renaming, counted_by_order, symmetry_of
 from specchk.search.temporal import TemporalCheck
-from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, Statistics, Symbolic, Violation
+from specchk.search.verdict import Inconclusive, Outcome, Statistics, Symbolic, Violation, stopped_by
+from specchk.search.watch import LimitReached
 
 REPORT_EVERY_S = 0.25
 OnProgress = Callable[[Progress], None]
@@ -228,8 +229,11 @@ class Search:
     def _stoppable(self) -> Iterator[None]:
         try:
             yield
-        except KeyboardInterrupt:
-            self.findings.stopped = Inconclusive(INTERRUPTED, budget=False)
+        except KeyboardInterrupt as interrupt:
+            # Of the work around this search, which knows what it has so far.
+            if isinstance(interrupt, LimitReached) and self.options.budget.watch is None:
+                raise
+            self.findings.stopped = stopped_by(interrupt)
         except MemoryError:
             self.findings.stopped = NO_MEMORY
 
@@ -305,7 +309,9 @@ def explore(engine: Engine[F]) -> Outcome:
 
 def concluded(engine: Engine[F]) -> Outcome:
     """The outcome of a search that has ended; `on_end` is given its states first."""
-    outcome = engine.search.outcome(engine)
-    if engine.search.options.on_end is not None:
-        engine.search.options.on_end(engine, outcome)
+    outcome, options = engine.search.outcome(engine), engine.search.options
+    # Limits are those of the search: a result that is written then is not lost to them.
+    with options.budget.watch.resting() if options.budget.watch is not None else nullcontext():
+        if options.on_end is not None:
+            options.on_end(engine, outcome)
     return outcome

@@ -16,6 +16,7 @@ from specchk.identity import Identified
 from specchk.ir.program import Program
 from specchk.meaning.explain import Blame
 from specchk.meaning.values import State, show
+from specchk.search.watch import LimitReached
 
 INTERRUPTED = "it was interrupted"  # the reason of a run that was ended from the keyboard
 
@@ -157,6 +158,13 @@ class Inconclusive(Struct, frozen=True):
 
 
 Verdict = Holds | HoldsWithin | Violated | Inconclusive
+
+
+def stopped_by(interrupt: KeyboardInterrupt) -> Inconclusive:
+    """The verdict of a run that was ended where it was: by a limit, or from the keyboard."""
+    if isinstance(interrupt, LimitReached):
+        return Inconclusive(str(interrupt), budget=True)
+    return Inconclusive(INTERRUPTED, budget=False)
 
 
 def violations_of(verdict: Verdict) -> tuple[Violation, ...]:

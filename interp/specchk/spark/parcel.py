@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 
 from crc32c import crc32c
@@ -18,9 +17,10 @@ from msgspec import Struct
 
 from specchk.export.storage import storage_at
 from specchk.ir.program import Program
+from specchk.native.compiler import load_exchange
 from specchk.native.exchange import exchange_worker
 from specchk.native.machine.layout import StateLayout, layout_of
-from specchk.native.machine.loaded import Loaded, ObjectCode, in_memory
+from specchk.native.machine.loaded import Loaded, ObjectCode
 from specchk.native.store import Worker
 from specchk.sealed import sealed, unsealed
 from specchk.search.symmetry import Renaming
@@ -91,20 +91,13 @@ def host_of(packed: bytes) -> Host:
     content = unsealed(_SEAL, packed)
     parcel: Parcel = pickle.loads(content)  # noqa: S301 - the driver of this very application packed it
     layout = layout_of(parcel.program)
-    kernel = in_memory(parcel.code) or _linked(parcel, layout)
+    kernel = load_exchange(parcel.program, layout, parcel.renamings, parcel.code)
     storage = storage_at(parcel.ledger, durable=parcel.durable)
     slices = Slices(storage, parcel.run, 8 * layout.words, parcel.handed)
     # Once, and not for each slice: a lot has many, each of which names it.
     scratch = _scratch(parcel)
     place = crc32c(f"{socket.gethostname()} {scratch}".encode())
     return Host(parcel, layout, kernel, slices, scratch, place)
-
-
-def _linked(parcel: Parcel, layout: StateLayout) -> Loaded:
-    # By name: LLVM takes 45 MB, which a worker on a processor like the driver's does not need.
-    compiler = import_module("specchk.native.compiler")
-    kernel: Loaded = compiler.load_exchange(parcel.program, layout, parcel.renamings, parcel.code)
-    return kernel
 
 
 def _scratch(parcel: Parcel) -> Path:

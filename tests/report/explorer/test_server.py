@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specchk.cli.commands.explore import MAX_REQUEST_BYTES, application
+from specchk.cli.commands.explore import MAX_REQUEST_BYTES, WalkerPool, application
 from specchk.compile.instantiate import instantiate
 from specchk.explore.walk import Walker
 from specchk.lang.frontend import check
@@ -97,7 +97,43 @@ def test_a_request_is_bounded():
     """By its announced length, and by the length read."""
     long = json.dumps({"path": [0] * MAX_REQUEST_BYTES}).encode()
     assert ask(f"/{TOKEN}/api/position", long)[0] == 413
-    assert ask(f"/{TOKEN}/api/position", b"{}", CONTENT_LENGTH="")[0] in (200, 413)
+
+
+@pytest.mark.parametrize("length", ["", "-1", "many", "1e3", "²", "0x10", "9" * 30])
+def test_a_length_that_is_no_number_of_bytes_is_refused(length: str) -> None:
+    """In words, and before anything is read."""
+    status, _, text = ask(f"/{TOKEN}/api/position", b"{}", CONTENT_LENGTH=length)
+    assert status in (411, 413)
+    assert "too long, or has no length" in json.loads(text)["error"]
+
+
+def test_a_request_whose_rest_does_not_come_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the connection's time limit."""
+
+    def read(*_: object) -> bytes:
+        raise TimeoutError
+
+    body = io.BytesIO(b"{}")
+    monkeypatch.setattr("bottle.BaseRequest.body", property(lambda _: type("Slow", (), {"read": read})()))
+    assert ask(f"/{TOKEN}/api/position", body.getvalue())[0] == 408
+
+
+@pytest.mark.parametrize(("origin", "status"), [
+    ("http://127.0.0.1:8000", 200), ("http://evil.example", 403), ("http://127.0.0.1:9999", 403),
+    ("null", 403),
+])  # fmt: skip
+def test_a_request_of_another_page_is_refused(origin: str, status: int) -> None:
+    """Although it knows the address: a browser says which page asks."""
+    assert ask(f"/{TOKEN}/api/position", b"{}", HTTP_ORIGIN=origin)[0] == status
+
+
+def test_a_request_that_takes_long_keeps_no_other_waiting() -> None:
+    """Each has a walker of its own, and those that are done are used again."""
+    walkers = WalkerPool(instantiate(check(str(ROOT / "spec/kafka/truncate_to_hw.spec"))))
+    with walkers.walker() as first, walkers.walker() as second:
+        assert first is not second
+    with walkers.walker() as third:
+        assert third in (first, second)
 
 
 @given(

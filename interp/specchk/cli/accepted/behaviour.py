@@ -11,6 +11,7 @@ from specchk.cli.common import leave, refusals, write_text
 from specchk.cli.crews import ended_processes
 from specchk.cli.exits import Exit
 from specchk.cli.options.given import PythonFile
+from specchk.cli.written import OutputFile, try_file
 from specchk.conform.behaviour.running import behave
 from specchk.conform.contract.load import NoBinding, load_behaviours
 from specchk.conform.report import behaviour_report
@@ -26,10 +27,10 @@ from specchk.processes import cores
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes; by default one per core."
 )
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the runs as JUnit XML.")
+@click.option("--junit", type=OutputFile(), metavar="FILE", help="Write the runs as JUnit XML.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
-    file: Path, lock: bool, update_lock: bool, workers: int | None, junit: Path | None, as_json: bool
+    file: Path, lock: bool, update_lock: bool, workers: int | None, junit: str | None, as_json: bool
 ) -> None:
     """Compare the outputs of an implementation in the runs of FILE with the accepted ones.
 
@@ -39,9 +40,11 @@ def command(
     """
     if lock and update_lock:
         raise click.UsageError("--lock compares with the lock, --update-lock writes it: choose one")
+    path = file.parent / NAME
+    if update_lock:
+        try_file(path, "--update-lock")
     with refusals(NoBinding):
         behaviours = load_behaviours(file)()
-    path = file.parent / NAME
     with refusals(BadLock):
         contents = lock_file.read(path)
     known = contents.behaviour if lock else None
@@ -54,7 +57,7 @@ def command(
     renew = f"specchk behaviour {file} --update-lock"
     about = behaviours.name, behaved, str(path), renew
     if junit is not None:
-        write_text(junit, behaviour_report.junit(*about))
+        write_text(Path(junit), behaviour_report.junit(*about))
     is_red = lock and not (behaved.is_compared and behaved.is_accepted)
     code = Exit.BELOW_LOCK if is_red else Exit.OK
     leave(

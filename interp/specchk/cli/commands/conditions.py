@@ -13,11 +13,14 @@ from specchk.cli.deciding import decided_conditions, impossible_in
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
 from specchk.cli.options.given import refused
+from specchk.cli.output import echo
 from specchk.compile.instantiate import instantiate
 from specchk.explore.variants import BoundedModel, proposals
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.text.given import check_regular
 from specchk.report.conditions import conditions_json, render_conditions, undecided
+from specchk.search.budget import Meter
+from specchk.search.watch import LimitReached
 
 MOST_STATES = 50_000  # of a proposed model: beyond, suites of it take long
 
@@ -54,20 +57,28 @@ def command(
     would show that the spec or the code lacks it.  FILE may also be a binding (.py); the models are then
     those of its gate.
     """
-    with rejections(as_json=as_json):
-        spec, places = _places(file, models, parse_overrides(overrides))
-        programs = [instantiate(spec, place.model, place.bounds).program for place in places]
-    decided = [decided_conditions(program, limits.budget, quiet=as_json) for program in programs]
-    open_ = [model for model in decided if not model.is_complete]
-    code = Exit.BUDGET if any(model.is_budget for model in open_) else Exit.INCONCLUSIVE if open_ else Exit.OK
-    impossible = impossible_in(decided) if prove else None
-    proposed = None
-    if propose:
-        budget = replace(limits.budget, max_states=limits.max_states or MOST_STATES)
-        proposed = proposals(
-            spec, places, {condition.key for condition in undecided(decided)},
-            lambda program, only: decided_conditions(program, budget, only=only, quiet=as_json),
-        )  # fmt: skip
+    impossible = proposed = None
+    with limits.watched() as budget:
+        with rejections(as_json=as_json):
+            spec, places = _places(file, models, parse_overrides(overrides))
+            programs = [instantiate(spec, place.model, place.bounds).program for place in places]
+        decided = [decided_conditions(program, budget, quiet=as_json) for program in programs]
+        open_ = [model for model in decided if not model.is_complete]
+        is_stopped = any(model.is_budget for model in open_)
+        code = Exit.BUDGET if is_stopped else Exit.INCONCLUSIVE if open_ else Exit.OK
+        try:
+            Meter(budget).raise_exceeded()
+            impossible = impossible_in(decided) if prove else None
+            if propose:
+                few = replace(budget, max_states=limits.max_states or MOST_STATES)
+                proposed = proposals(
+                    spec, places, {condition.key for condition in undecided(decided)},
+                    lambda program, only: decided_conditions(program, few, only=only, quiet=as_json),
+                )  # fmt: skip
+        except LimitReached as limit:
+            code = Exit.BUDGET
+            if prove or propose:
+                echo(f"note: {limit} before the end of --prove or --propose", err=True)
     leave(
         code, as_json=as_json, json=lambda: conditions_json(decided, proposed, int(code), impossible),
         text=lambda: render_conditions(decided, proposed, width(), impossible),

@@ -22,6 +22,7 @@ from specchk.cli.options.given import PythonFile
 from specchk.cli.options.suites import SuiteChoice
 from specchk.cli.output import echo
 from specchk.cli.pictures import svg_of, write_picture
+from specchk.cli.written import OutputFile
 from specchk.conform.contract.binding import Binding, BindingError
 from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.load import NoBinding
@@ -42,6 +43,7 @@ from specchk.conform.work.kit import kit_of
 from specchk.lang.frontend import check
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.undefined import Faulty, Undefined
+from specchk.report.draw.picture import FORMATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,23 @@ class Files:
 
     heading: ClassVar[str] = "Output"
     draw: str | None = option(
-        "--draw", metavar="FILE", help="Draw the divergence (.svg, .png, .pdf or .dot)."
+        "--draw",
+        type=OutputFile(FORMATS),
+        metavar="FILE",
+        help="Draw the divergence (.svg, .png, .pdf or .dot).",
     )
-    itf: str | None = option("--itf", metavar="FILE", help="Write the divergence as an ITF trace.")
+    itf: str | None = option(
+        "--itf", type=OutputFile(or_stdout=True), metavar="FILE", help="Write the divergence as an ITF trace."
+    )
     freeze: str | None = option(
-        "--freeze", metavar="FILE", help="Write the divergence as a test that does not need specchk."
+        "--freeze",
+        type=OutputFile(),
+        metavar="FILE",
+        help="Write the divergence as a test that does not need specchk.",
     )
-    html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
+    html: str | None = option(
+        "--html", type=OutputFile(), metavar="FILE", help="Write the whole report as one HTML page."
+    )
     as_json: bool = option("--json", help="Print one JSON object instead of text.")
 
     def write(self, binding: Path, part: Part, result: SuiteResult, sections: Sequence[str] = ()) -> None:
@@ -107,6 +119,7 @@ def command(
     gate = Gate(options)
     tier = None if wanted.case is not None else wanted.of_tier
     options.check(tier)
+    options.try_outputs(Path(binding).parent)
     cluster.not_with(wanted.list_cases, "--list", "it runs nothing")
     cluster.not_with(wanted.case, "--case", "a single case is not distributed")
     cluster.not_with(options.update_choices, "--update-choices", "it explores on this machine")

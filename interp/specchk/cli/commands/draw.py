@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -16,6 +17,7 @@ from specchk.cli.options.forms import counterexample, expressions
 from specchk.cli.output import echo
 from specchk.cli.pictures import drawing, write_dot, write_picture
 from specchk.cli.traces import from_file, from_scenario
+from specchk.cli.written import OutputFile
 from specchk.compile.instantiate import Instance
 from specchk.conform.replay.divergence import drawn
 from specchk.conform.replay.place import Divergence
@@ -24,12 +26,14 @@ from specchk.lang.text.source import Span
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.undefined import Faulty, Undefined
 from specchk.report.draw.graphs import actions_dot, states_dot, trace_dot
-from specchk.report.draw.picture import Picture
+from specchk.report.draw.picture import FORMATS, Picture
 from specchk.report.draw.text import text
 from specchk.report.text import headline, render
+from specchk.search.budget import Budget, Meter
 from specchk.search.engine import Options
 from specchk.search.graph import TooManyStates, enabling, state_graph
 from specchk.search.verdict import Holds, HoldsWithin, Outcome, Trace, Violation
+from specchk.search.watch import LimitReached
 
 TRACES, GRAPHS = ("lanes", "trace"), ("states", "actions")
 _HOLDS = (Holds, HoldsWithin)
@@ -42,7 +46,11 @@ MAX_COMPARED = 20_000  # states compared for a clearer counterexample, in about 
 @click.command("draw")
 @takes(choice=ModelChoice)
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write a .svg, .png, .pdf or .dot file; by default, print text."
+    "-o",
+    "--output",
+    type=OutputFile(FORMATS),
+    metavar="FILE",
+    help="Write a .svg, .png, .pdf or .dot file; by default, print text.",
 )
 @click.option(
     "--kind",
@@ -71,6 +79,14 @@ def command(
     are checked first.  Exit codes: 0 it was drawn, 2 the properties hold, so there is none; those of
     `specchk run` where a violation has no trace, or there is no verdict.
     """
+    with limits.watched() as budget:
+        _draw(choice, output, kind, spec, witness, scenario, show, engine, budget)
+
+
+def _draw(
+    choice: ModelChoice, output: str | None, kind: str, spec: str | None, witness: str | None,
+    scenario: str | None, show: tuple[str, ...], engine: EngineChoice, budget: Budget,
+) -> None:  # fmt: skip
     title = ""
     file = choice.file
     is_trace = file.endswith(".json")  # `.itf.json`, too; else it is a spec
@@ -97,10 +113,11 @@ def command(
         return
     shown = expressions(instance, show, as_json=False)  # before the search: a mistake is reported at once
     if trace is None:
-        options = Options(limits.budget)
-        outcome = explore(instance.program, options, engine=engine.chosen(), quiet=False)
-        if witness is None:
-            outcome = clearer(instance, outcome, max_states=MAX_COMPARED)
+        outcome = explore(instance.program, Options(budget), engine=engine.chosen(), quiet=False)
+        with suppress(LimitReached):  # then the first one is drawn
+            Meter(budget).raise_exceeded()
+            if witness is None:
+                outcome = clearer(instance, outcome, max_states=MAX_COMPARED)
         trace, violation = _chosen(instance, outcome, witness)
         title = f"witness {witness}" if witness is not None else ""
     if shown:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
 from socketserver import ThreadingMixIn
-from threading import Lock
+from types import MappingProxyType
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
@@ -27,6 +28,8 @@ from specchk.compile.instantiate import Instance
 from specchk.explore.walk import NoStart, NoSuchPath, Position, Walker, started
 from specchk.report.explorer import api
 from specchk.report.itf import trace_itf
+
+Answer = Callable[[Walker, dict[str, Any]], Any]
 
 JUMP_SECONDS = 60
 MAX_REQUEST_BYTES = 1 << 16
@@ -87,9 +90,9 @@ class _Quiet(WSGIRequestHandler):
 
 
 def application(instance: Instance, token: str) -> bottle.Bottle:
-    """The web application; all addresses are below `/token/`, and requests are handled one at a time."""
+    """The web application; all addresses are below `/token/`."""
     app = bottle.Bottle()
-    walker = started(instance)
+    walkers = WalkerPool(instance)
     assets = files("specchk.report.explorer").joinpath("assets")
 
     def asset(name: str = "explorer.html") -> str:
@@ -101,10 +104,8 @@ def application(instance: Instance, token: str) -> bottle.Bottle:
 
     app.route(f"/{token}/", callback=asset)
     app.route(f"/{token}/<name>", callback=asset)
-    # One request at a time, although each has a thread: a stepper counts and caches while it steps.
-    lock = Lock()
-    for name, answer in _answers(walker).items():
-        app.route(f"/{token}/api/{name}", method="POST", callback=_json(answer, lock))
+    for name, answer in ANSWERS.items():
+        app.route(f"/{token}/api/{name}", method="POST", callback=_json(answer, walkers))
     app.install(_guarded)
     app.default_error_handler = _error
     return app
@@ -120,6 +121,11 @@ def _guarded(callback: Callable[..., str]) -> Callable[..., str]:
         if host not in (HOST, "localhost"):
             bottle.response.status = 403
             return "this page is served to this machine only"
+        # A browser names the page that sends a request; other programs name none.
+        origin = bottle.request.get_header("Origin")
+        if origin is not None and origin != f"http://{bottle.request.get_header('Host')}":
+            bottle.response.status = 403
+            return "this request is from another page"
         return callback(*args, **named)
 
     return handle
@@ -131,21 +137,49 @@ def _error(error: bottle.HTTPError) -> str:
     return str(error.status_line)
 
 
-def _answers(walker: Walker) -> dict[str, Callable[[dict[str, Any]], Any]]:
-    def at(request: dict[str, Any]) -> Position:
-        return walker.at([int(choice) for choice in request.get("path", [0])])
-
-    return {
-        "about": lambda _: api.about(walker),
-        "position": lambda request: api.position(walker, at(request)),
-        "picture": lambda request: api.drawing(walker, at(request)),
-        "scenario": lambda request: {"text": api.scenario(walker, at(request).trace)},
-        "itf": lambda request: trace_itf(walker.program, at(request).trace, None),
-        "jump": lambda request: _jump(walker, str(request.get("name"))),
-    }
+def _at(walker: Walker, request: dict[str, Any]) -> Position:
+    return walker.at([int(choice) for choice in request.get("path", [0])])
 
 
-def _json(answer: Callable[[dict[str, Any]], Any], lock: Lock) -> Callable[[], str]:
+ANSWERS: Mapping[str, Answer] = MappingProxyType({
+    "about": lambda walker, _: api.about(walker),
+    "position": lambda walker, request: api.position(walker, _at(walker, request)),
+    "picture": lambda walker, request: api.drawing(walker, _at(walker, request)),
+    "scenario": lambda walker, request: {"text": api.scenario(walker, _at(walker, request).trace)},
+    "itf": lambda walker, request: trace_itf(walker.program, _at(walker, request).trace, None),
+    "jump": lambda walker, request: _jump(walker, str(request.get("name"))),
+})  # fmt: skip
+
+
+class WalkerPool:
+    """As many walkers as there are requests at a time, since a stepper counts and caches while it steps.
+
+    So a long path, or a jump, does not keep other requests waiting.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._idle = [started(instance)]
+
+    @contextmanager
+    def walker(self) -> Iterator[Walker]:
+        """A context with a walker that no other request uses."""
+        try:
+            walker = self._idle.pop()
+        except IndexError:
+            walker = started(self._instance)
+        try:
+            yield walker
+        finally:
+            self._idle.append(walker)
+
+
+def _length(text: str | None) -> int:
+    """The length of a request in bytes; -1 without one."""
+    return int(text) if text and text.isascii() and text.isdigit() else -1
+
+
+def _json(answer: Answer, walkers: WalkerPool) -> Callable[[], str]:
     """A handler that answers one JSON object with another; an invalid request gets a 4xx and a sentence."""
 
     def refused(status: int, why: str) -> str:
@@ -154,13 +188,16 @@ def _json(answer: Callable[[dict[str, Any]], Any], lock: Lock) -> Callable[[], s
 
     def handle() -> str:
         bottle.response.content_type = "application/json"
-        # Before anything is read; -1 is a request without a length.
-        if not 0 <= bottle.request.content_length <= MAX_REQUEST_BYTES:
-            return refused(413, "the request is too long")
+        # Before anything is read, and not by bottle, which expects a number.
+        length = _length(bottle.request.environ.get("CONTENT_LENGTH"))
+        if not 0 <= length <= MAX_REQUEST_BYTES:
+            return refused(413 if length > 0 else 411, "the request is too long, or has no length")
         try:
             request = json.loads(bottle.request.body.read(MAX_REQUEST_BYTES) or b"{}")
-            with lock:
-                return json.dumps(answer(request if isinstance(request, dict) else {}))
+            with walkers.walker() as walker:
+                return json.dumps(answer(walker, request if isinstance(request, dict) else {}))
+        except OSError:  # the rest of a request that does not come
+            return refused(408, "the request did not arrive")
         except NoSuchPath:
             return refused(404, "this path is not a behaviour of the spec")
         except (ValueError, TypeError, OverflowError) as error:

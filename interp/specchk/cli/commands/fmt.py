@@ -12,6 +12,7 @@ import click
 from specchk.cli.common import STDIN, rejections, replaced, spec_files, stdin_text
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
+from specchk.cli.written import try_file
 from specchk.lang.format.formatter import format_source
 from specchk.lang.load import read
 from specchk.lang.text.diagnostics import Report, SpecError
@@ -30,31 +31,37 @@ from specchk.lang.text.diagnostics import Report, SpecError
 )
 def command(files: Sequence[str], only_check: bool, show_diff: bool) -> None:
     """Format spec FILES (or folders of them) in place; - reads standard input and prints the result."""
-    changed = 0
+    changed: dict[str, str] = {}
     for file in ["-"] if list(files) == ["-"] else spec_files(files):
         with rejections():
-            changed += _format(file, keep=only_check or show_diff, show_diff=show_diff)
+            new = _formatted(file, keep=only_check or show_diff, show_diff=show_diff)
+        if new is not None:
+            changed[file] = new
+    if not (only_check or show_diff):
+        for file in changed:  # before the first is written
+            try_file(Path(file), "FILES")
+        for file, new in changed.items():
+            replaced(file, new)
+            echo(f"formatted: {file}")
     code = Exit.VIOLATED if only_check else Exit.DIFFERS if show_diff else Exit.OK
     sys.exit(code if changed else Exit.OK)
 
 
-def _format(file: str, *, keep: bool, show_diff: bool) -> bool:
+def _formatted(file: str, *, keep: bool, show_diff: bool) -> str | None:
+    """The new text of a file, None if it is the old one or was printed; with `keep` it is reported."""
     old = stdin_text() if file == "-" else _read(file)
     new = format_source(old, STDIN if file == "-" else file)
     if file == "-" and not keep:
         echo(new, nl=False, is_exact=True)  # the user's own file, perhaps for an editor
-        return False
+        return None
     if old == new:
-        return False
+        return None
     if show_diff:
         lines = unified_diff(old.splitlines(True), new.splitlines(True), file, f"{file} (formatted)")
         echo("".join(lines), nl=False)
     elif keep:
         echo(f"not formatted: {file}")
-    else:
-        replaced(file, new)
-        echo(f"formatted: {file}")
-    return True
+    return new
 
 
 def _read(file: str) -> str:

@@ -18,6 +18,7 @@ from specchk.cli.engines import loaded, refuse_temporal
 from specchk.cli.exits import Exit
 from specchk.cli.groups import GroupedCommand, argument, option, takes
 from specchk.cli.output import rewrite_line
+from specchk.cli.written import folder_refused
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.ir.program import Program, Property, without_ends
 from specchk.ir.types import BOOL
@@ -139,6 +140,9 @@ def _writer(folder: Path) -> Callable[[int, str, str], None]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise click.ClickException(f"{folder}: {error.strerror}") from None
+    refusal = folder_refused(folder)
+    if refusal is not None:
+        raise click.BadParameter(refusal, param_hint="--smt-lib")
 
     def write(number: int, problem: str, query: str) -> None:
         replaced(folder / f"{number:06}.smt2", f"; {problem}: must be unsat\n{query}")

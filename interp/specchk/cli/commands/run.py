@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from shlex import quote
 from typing import Any
 
@@ -14,12 +13,13 @@ from specchk.cli.engines import EngineChoice, Keeping, explore
 from specchk.cli.groups import GroupedCommand, option, takes
 from specchk.cli.options.certificate import Certifying
 from specchk.cli.options.export import ExportChoice
-from specchk.cli.options.forms import Clearer, Outputs, finish
-from specchk.cli.options.prove import Proving, run_symbolic
+from specchk.cli.options.forms import Clearer, Outputs, finish, presented
+from specchk.cli.options.prove import Proving, finish_proof
 from specchk.cli.options.spark import ClusterSearch
 from specchk.ir.ignored import refuse_ignored
 from specchk.search.engine import Options
 from specchk.search.engines import NAMES
+from specchk.search.proof import Proof
 from specchk.search.verdict import Outcome, Violated
 
 
@@ -64,22 +64,29 @@ def command(
     chosen = cluster.applied(keeping.applied(engine.chosen()), resume=keeping.resume)
     chosen = certifying.applied(chosen, parts)
     chosen, exported = exporting.applied(chosen)
-    instance = choice.instance(as_json=outputs.as_json, is_verified=proving.is_requested)
-    if exporting.export is not None:
-        with rejections(as_json=outputs.as_json):
-            refuse_ignored(instance.program, "an export has")
-    shown = outputs.shown(instance)  # before the search: a mistake in one is reported at once
+    with limits.watched(spills=keeping.spill is not None) as budget:
+        instance = choice.instance(as_json=outputs.as_json, is_verified=proving.is_requested)
+        if exporting.export is not None:
+            with rejections(as_json=outputs.as_json):
+                refuse_ignored(instance.program, "an export has")
+        shown = outputs.shown(instance)  # before the search: a mistake in one is reported at once
+        if proving.is_requested:
+            answer = proving.answer(instance, budget, engine.workers, as_json=outputs.as_json)
+        else:
+            # A certificate lists states unchanged, and its checker does not support renamings.
+            symmetry = not way.no_symmetry and certifying.certificate is None
+            options = Options(budget, symmetry, way.keep_going, way.strict, lowered=instance.lowered)
+            answer = explore(instance.program, options, engine=chosen, quiet=outputs.as_json)
+    if isinstance(answer, Proof):
+        with certifying.of_proof(choice, instance, answer) as proof:
+            finish_proof(proof, as_json=outputs.as_json)
+    chosen_from = None if proving.is_requested else clearer
+    instance, outcome = presented(instance, answer, limits, budget, shown, chosen_from)
     if proving.is_requested:
-        certify = partial(certifying.of_proof, choice, instance)
-        run_symbolic(instance, proving, limits.budget, outputs, shown, engine.workers, certify)
-    # A certificate lists states unchanged, and its checker does not support renamings.
-    symmetry = not way.no_symmetry and certifying.certificate is None
-    options = Options(limits.budget, symmetry, way.keep_going, way.strict, lowered=instance.lowered)
-    outcome = explore(instance.program, options, engine=chosen, quiet=outputs.as_json)
-    outcome = clearer.applied(instance, outcome)
+        finish(instance, outcome, outputs, "")
     again = _next(choice, engine.engine, outcome, outputs)
     with exported.reported(), certifying.of_search(choice, instance, outcome, parts) as certified:
-        finish(instance, certified, outputs, again, shown)
+        finish(instance, certified, outputs, again)
 
 
 def _next(choice: ModelChoice, engine: str, outcome: Outcome, outputs: Outputs) -> str:

@@ -10,7 +10,7 @@ import click
 from specchk.cli.common import Limits, ModelChoice
 from specchk.cli.engines import instead, loaded, shown_progress, spark_failures
 from specchk.cli.groups import option, takes
-from specchk.cli.options.forms import Outputs, finish
+from specchk.cli.options.forms import Outputs, finish, presented
 from specchk.cli.options.spark import NO_PYSPARK
 from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
@@ -89,10 +89,12 @@ def command(choice: ModelChoice, walkers: Walkers, outputs: Outputs, limits: Lim
     """
     outputs.check()
     walkers.check()
-    instance = choice.instance(as_json=outputs.as_json)
-    shown = outputs.shown(instance)  # before the walks: a mistake in one is reported at once
     # Drawn here and not by the walks, so that the report has it and the run can be repeated.
     seed = walkers.seed if walkers.seed is not None else secrets.randbelow(1 << 31)
-    wanted = Walks(seed, walkers.walks, walkers.steps, limits.budget)
-    outcome = walkers.walk(instance.program, wanted, quiet=outputs.as_json)
-    finish(instance, outcome, outputs, "", shown)
+    with limits.watched() as budget:
+        instance = choice.instance(as_json=outputs.as_json)
+        shown = outputs.shown(instance)  # before the walks: a mistake in one is reported at once
+        wanted = Walks(seed, walkers.walks, walkers.steps, budget)
+        outcome = walkers.walk(instance.program, wanted, quiet=outputs.as_json)
+    instance, outcome = presented(instance, outcome, limits, budget, shown)
+    finish(instance, outcome, outputs, "")

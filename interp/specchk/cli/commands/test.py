@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -20,9 +21,11 @@ from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls
 from specchk.report.json import run_json, scenario_json
 from specchk.report.text import counted, judgement, scenario_lines, violation_lines
+from specchk.search.budget import Budget
 from specchk.search.engine import Options
 from specchk.search.expect import unmet, wants_counts
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, violations_of
+from specchk.search.watch import LimitReached
 
 
 class TestedModel(Struct, frozen=True):
@@ -42,7 +45,7 @@ class TestChoice(Struct, frozen=True):
     models: tuple[str, ...]
     overrides: dict[str, str]
     engine: EngineSettings
-    options: Options
+    limits: Limits
     as_json: bool
 
 
@@ -73,9 +76,7 @@ def command(
 
     Exit codes: 0 all are as expected, 10 at least one is not, such as a model stopped by a budget.
     """
-    way = TestChoice(
-        tuple(models), parse_overrides(overrides), engine.chosen(), Options(limits.budget), as_json
-    )
+    way = TestChoice(tuple(models), parse_overrides(overrides), engine.chosen(), limits, as_json)
     done: list[TestedModel] = []
     for file in spec_files(files):
         for line in _file(file, way):
@@ -137,19 +138,36 @@ def _file(file: str, way: TestChoice) -> Iterator[TestedModel]:
         checked = load(file)
         for name, model in checked.spec.models.items():
             if not way.models or name in way.models:
-                yield _model(file, checked, model, way)
+                yield _in_time(file, name, way, partial(_model, file, checked, model, way))
         for scenario in checked.spec.scenarios.values():
             if not way.models or scenario.model.text in way.models:
-                yield _scenario(file, checked, scenario, way)
+                name = f"scenario {scenario.name}"
+                yield _in_time(file, name, way, partial(_scenario, file, checked, scenario, way))
 
 
-def _model(file: str, checked: CheckedSpec, model: decls.Model, way: TestChoice) -> TestedModel:
+def _in_time(file: str, name: str, way: TestChoice, tested: Callable[[Budget], TestedModel]) -> TestedModel:
+    """The result for one model, within limits of its own."""
+    with way.limits.watched(is_command=False) as budget:
+        try:
+            return tested(budget)
+        except LimitReached as limit:  # where there was no search, which has a report
+            reason = str(limit)
+        report = {
+            "file": file, "passed": False, "problems": [reason], "model": name, "verdict": "inconclusive",
+            "reason": reason,
+        }  # fmt: skip
+        return TestedModel(file, f"{name}{_set(way)}", (reason,), "inconclusive", (), report)
+
+
+def _model(
+    file: str, checked: CheckedSpec, model: decls.Model, way: TestChoice, budget: Budget
+) -> TestedModel:
     instance = instantiate(checked, model.name, way.overrides)
     expects = instance.model.expects
     violations = [e for e in expects if e.kind not in ("holds", "states", "transitions", "depth")]
     # An expected count is one of states, so symmetry would miss it; and where several violations are expected
     # the search must not end with the first.
-    options = Options(way.options.budget, not wants_counts(expects), keep_going=len(violations) > 1)
+    options = Options(budget, not wants_counts(expects), keep_going=len(violations) > 1)
     outcome = explore(instance.program, options, engine=way.engine, quiet=way.as_json)
     problems = tuple(unmet(outcome, expects))
     violated = violations_of(outcome.verdict) if problems else ()
@@ -171,7 +189,9 @@ def _summary(outcome: Outcome) -> str:
     return f"{verdict}, {counted(numbers.distinct, 'state')}, depth {numbers.depth}, {numbers.seconds:.2f} s"
 
 
-def _scenario(file: str, checked: CheckedSpec, scenario: decls.Scenario, way: TestChoice) -> TestedModel:
+def _scenario(
+    file: str, checked: CheckedSpec, scenario: decls.Scenario, way: TestChoice, _budget: Budget
+) -> TestedModel:
     names = [prop.name for prop in checked.spec.properties.values() if prop.kind != "liveness"]
     instance = instantiate(checked, scenario.model.text, way.overrides, names)
     result = run_scenario(instance, scenario)

@@ -18,6 +18,7 @@ from specchk.cli.deciding import decided_conditions, impossible_conditions
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option
 from specchk.cli.output import rewrite_line
+from specchk.cli.written import try_file
 from specchk.conform.gate.choices import listed_of
 from specchk.conform.gate.chosen import NotExplored, explored
 from specchk.conform.gate.conditions import SearchCut, determined, is_current
@@ -78,6 +79,17 @@ class GateOptions:
             )
         # Here, too: a file that cannot be read is reported before a run of minutes, not behind it.
         self.scores()
+
+    def try_outputs(self, folder: Path) -> None:
+        """Reject files that cannot be written: the lock beside a binding in this folder, and JUnit XML."""
+        if self.junit is not None:
+            try_file(Path(self.junit), "--junit")
+        wanted = {
+            "--update-lock": self.update_lock, "--update-choices": self.update_choices,
+            "--update-conditions": self.update_conditions,
+        }  # fmt: skip
+        for updates in filter(wanted.get, wanted):
+            try_file(folder / NAME, updates)
 
     def junit_of(self, binding: str) -> str | None:
         """The file for one of several bindings: named by its path, in the folder, which is created."""

@@ -15,6 +15,7 @@ from specchk.cli.common import ModelChoice, write_text
 from specchk.cli.engines import EngineSettings, loaded
 from specchk.cli.groups import option
 from specchk.cli.output import echo
+from specchk.cli.written import OutputFile
 from specchk.compile.instantiate import Instance
 from specchk.search.proof import Proof
 from specchk.search.verdict import Holds, Outcome, Verdict
@@ -28,7 +29,7 @@ class Certifying:
 
     heading: ClassVar[str] = "Unbounded offsets"
     certificate: str | None = option(
-        "--certificate", metavar="FILE",
+        "--certificate", type=OutputFile(), metavar="FILE",
         help="Write a certificate of the verdict `holds` to FILE, for `specchk recheck`; turns symmetry off.",
     )  # fmt: skip
 
@@ -40,9 +41,6 @@ class Certifying:
             raise click.UsageError("--certificate is for --engine symbolic and for --prove")
         if proves and (k or 1) > 1:
             raise click.UsageError("--certificate is for induction from one state: without --k")
-        folder = Path(self.certificate).parent
-        if not folder.is_dir():  # before a search of hours, not after it
-            raise click.UsageError(f"--certificate {self.certificate}: there is no folder {folder}")
 
     def applied(self, engine: EngineSettings, parts: list[Any]) -> EngineSettings:
         """The engine, which adds its zones to `parts` if a certificate is to be written."""

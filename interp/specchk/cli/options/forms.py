@@ -8,20 +8,35 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import click
+from msgspec.structs import replace
 
-from specchk.cli.common import print_json, refusals, rejections, width, write_json, write_text
+from specchk.cli.common import (
+    Limits,
+    print_json,
+    refusals,
+    rejections,
+    width,
+    write_json,
+    write_text,
+)
 from specchk.cli.engines import loaded
 from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
 from specchk.cli.output import echo
+from specchk.cli.written import OutputFile
 from specchk.compile.instantiate import Instance
 from specchk.explore.shown import FurtherExpression, NameTaken, shown_of, with_shown
+from specchk.report.draw.picture import FORMATS
 from specchk.report.json import run_json
 from specchk.report.text import render
+from specchk.search.budget import Budget
 from specchk.search.verdict import Outcome, Trace, Violation, violations_of
+from specchk.search.watch import LimitReached
+
+PRESENTED_S = 0.3  # for a search that has no time left
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +45,20 @@ class Outputs:
 
     as_json: bool = option("--json", help="Print one JSON object instead of text.")
     itf: str | None = option(
-        "--itf", metavar="FILE", help="Write the counterexample as an ITF trace; - is stdout."
+        "--itf",
+        type=OutputFile(or_stdout=True),
+        metavar="FILE",
+        help="Write the counterexample as an ITF trace; - is stdout.",
     )
     draw: str | None = option(
-        "--draw", metavar="FILE", help="Draw the counterexample (.svg, .png, .pdf or .dot)."
+        "--draw",
+        type=OutputFile(FORMATS),
+        metavar="FILE",
+        help="Draw the counterexample (.svg, .png, .pdf or .dot).",
     )
-    html: str | None = option("--html", metavar="FILE", help="Write the whole report as one HTML page.")
+    html: str | None = option(
+        "--html", type=OutputFile(), metavar="FILE", help="Write the whole report as one HTML page."
+    )
     show: tuple[str, ...] = option(
         "--show",
         heading="Choice of counterexamples",
@@ -87,13 +110,29 @@ def counterexample(outcome: Outcome) -> tuple[Trace, Violation] | None:
     return next(((each.trace, each) for each in violations if each.trace is not None), None)
 
 
-def finish(
-    instance: Instance, outcome: Outcome, outputs: Outputs, again: str, shown: tuple[FurtherExpression, ...]
-) -> None:
-    """Report an outcome in the requested forms, with the values of expressions, and exit with its code."""
+def presented(
+    instance: Instance, outcome: Outcome, limits: Limits, budget: Budget,
+    shown: tuple[FurtherExpression, ...], clearer: Clearer | None = None,
+) -> tuple[Instance, Outcome]:  # fmt: skip
+    """The outcome with the counterexamples and the values of expressions that were requested.
+
+    In the time that the search has left, or `PRESENTED_S`; if that is not enough, as they were found.
+    """
+    try:
+        with limits.watched_after(budget, PRESENTED_S):
+            if clearer is not None:
+                outcome = clearer.applied(instance, outcome)
+            if shown:
+                instance, outcome = with_shown(instance, outcome, shown)
+    except LimitReached:
+        warning = "counterexamples are shown as they were found: the limit (--max-seconds) was reached"
+        outcome = replace(outcome, warnings=(*outcome.warnings, warning))
+    return instance, outcome
+
+
+def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -> NoReturn:
+    """Report an outcome in the requested forms, and exit with its code."""
     code = of_verdict(outcome.verdict)
-    if shown:
-        instance, outcome = with_shown(instance, outcome, shown)
     if outputs.as_json:  # before the files: one that cannot be written does not cost the verdict
         print_json(run_json(outcome, int(code)))
     elif outputs.itf != "-":

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import click
 from msgspec.structs import replace
@@ -14,9 +12,8 @@ from specchk.cli.common import leave, rejections, width
 from specchk.cli.engines import loaded, refuse_temporal
 from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
-from specchk.cli.options.forms import Outputs, finish
+from specchk.cli.options.forms import Outputs
 from specchk.compile.instantiate import Instance
-from specchk.explore.shown import FurtherExpression
 from specchk.processes import cores
 from specchk.report.proof import proof_json, render_proof
 from specchk.search.budget import Budget
@@ -58,26 +55,23 @@ class Proving:
         if self.prove and (outputs.itf or outputs.draw or outputs.html or outputs.show):
             raise click.UsageError("a proof has no counterexample to show: with --prove, use --json")
 
+    def answer(
+        self, instance: Instance, budget: Budget, workers: int | None, *, as_json: bool
+    ) -> Outcome | Proof:
+        """The result of the unrolling or the proof; exits where there is neither."""
+        refuse_temporal(instance.program, "--prove" if self.prove else "--depth", as_json=as_json)
+        if self.depth is not None:
+            return _bounded(instance, self, budget, as_json=as_json)
+        return _proof(instance, self, budget, workers or cores(), as_json=as_json)
 
-def run_symbolic(
-    instance: Instance, proving: Proving, limits: Budget, outputs: Outputs,
-    shown: tuple[FurtherExpression, ...], workers: int | None,
-    certify: Callable[[Proof], AbstractContextManager[Proof]],
-) -> None:  # fmt: skip
-    """Prove or unroll, report, and exit with the code of the verdict."""
-    where = "--depth" if proving.depth is not None else "--prove"
-    refuse_temporal(instance.program, where, as_json=outputs.as_json)
-    if proving.depth is not None:
-        outcome = _bounded(instance, proving, limits, as_json=outputs.as_json)
-        finish(instance, outcome, outputs, "", shown)
-        return
-    many = workers or cores()
-    with certify(_proof(instance, proving, limits, many, as_json=outputs.as_json)) as proof:
-        code = of_verdict(proof.verdict)
-        leave(
-            code, as_json=outputs.as_json, json=lambda: proof_json(proof, int(code)),
-            text=lambda: render_proof(proof, width()),
-        )  # fmt: skip
+
+def finish_proof(proof: Proof, *, as_json: bool) -> NoReturn:
+    """Report a proof, and exit with the code of its verdict."""
+    code = of_verdict(proof.verdict)
+    leave(
+        code, as_json=as_json, json=lambda: proof_json(proof, int(code)),
+        text=lambda: render_proof(proof, width()),
+    )  # fmt: skip
 
 
 def _proof(instance: Instance, proving: Proving, limits: Budget, workers: int, *, as_json: bool) -> Proof:

@@ -32,7 +32,7 @@ def _library() -> ctypes.CDLL:
     library.mmap.argtypes = [address, size, number, number, number, ctypes.c_long]
     library.munmap.argtypes = [address, size]
     library.mremap.argtypes = [address, size, size, number]
-    library.madvise.argtypes = library.mprotect.argtypes = [address, size, number]
+    library.madvise.argtypes = [address, size, number]
     # Without a type ctypes takes 32 bits of the address.
     library.mmap.restype = library.mremap.restype = address
     return library
@@ -70,15 +70,6 @@ class Region:
         """A region of small pages, allocated on first use: for sparse, small or sequentially read data."""
         region = cls(size)
         region.use_small_pages()
-        return region
-
-    @classmethod
-    def of_code(cls, code: bytes) -> Self:
-        """A region of executable code, no longer writable; `OSError` if the system refuses."""
-        region = cls.of_small_pages(len(code))
-        ctypes.memmove(region.address, code, len(code))
-        if region._libc.mprotect(region.address, region.size, mmap.PROT_READ | mmap.PROT_EXEC):
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         return region
 
     def use_small_pages(self) -> None:

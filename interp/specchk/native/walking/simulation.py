@@ -54,13 +54,13 @@ from specchk.search.budget import Meter, Progress, resident_bytes
 from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK
 from specchk.search.replay import ReplayFailed
 from specchk.search.verdict import (
-    INTERRUPTED,
     Inconclusive,
     Outcome,
     Statistics,
     Trace,
     Violation,
     WalkCounts,
+    stopped_by,
 )  # fmt: skip
 
 FIRST_ROUND = 64  # walks
@@ -167,8 +167,8 @@ class _Run:
                 self._rounds(self.memory)
             elif self.violation is None:
                 self.stopped = NOTHING_TO_CHECK
-        except KeyboardInterrupt:
-            self.stopped = Inconclusive(INTERRUPTED, budget=False)
+        except KeyboardInterrupt as interrupt:
+            self.stopped = stopped_by(interrupt)
         except MemoryError:
             self.stopped = NO_MEMORY
 
@@ -212,8 +212,8 @@ class _Run:
             memory.set_round(first, min(size, self.walks.walks - first))
             try:
                 self._round(memory)
-            except KeyboardInterrupt:
-                self.stopped = Inconclusive(INTERRUPTED, budget=False)
+            except KeyboardInterrupt as interrupt:
+                self.stopped = stopped_by(interrupt)
             except MemoryError:
                 self.stopped = NO_MEMORY
             if memory.total(WalkThread.OVERFLOW):  # none of the walks so far counts

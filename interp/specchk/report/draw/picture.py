@@ -20,6 +20,8 @@ from specchk.report.behaviour import ending as forever_at
 from specchk.report.diff import VariableChange, changes
 from specchk.search.verdict import Step, Trace, Violation
 
+FORMATS = ("svg", "png", "pdf", "dot")  # the endings of a picture's file
+
 
 class LogCell(Struct, frozen=True):
     """A record as drawn: `fresh` if added by this step, `lost` if removed by it, `differs` if wrong."""

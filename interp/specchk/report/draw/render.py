@@ -9,8 +9,7 @@ import graphviz
 
 from specchk.kept import replace
 from specchk.lang.text.visible import visible
-
-FORMATS = ("svg", "png", "pdf", "dot")
+from specchk.report.draw.picture import FORMATS
 
 
 class NoGraphviz(Exception):

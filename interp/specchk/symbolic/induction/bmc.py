@@ -17,14 +17,23 @@ from specchk.search.budget import Budget, Meter
 from specchk.search.coverage import complete_search_warnings
 from specchk.search.refined import with_abstract_step
 from specchk.search.replay import ReplayFailed
-from specchk.search.verdict import Inconclusive, Outcome, Statistics, Trace, Verdict, Violated, Violation
+from specchk.search.verdict import (
+    Inconclusive,
+    Outcome,
+    Statistics,
+    Trace,
+    Verdict,
+    Violated,
+    Violation,
+    stopped_by,
+)
 from specchk.symbolic.confirmation import confirm
 from specchk.symbolic.induction.beginnings import bad_beginnings, no_beginning
 from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import State as Open
 from specchk.symbolic.induction.encode.program import System, step
 from specchk.symbolic.induction.encode.steps import ActionInstance
-from specchk.symbolic.induction.models import path_of, smallest, solver_of
+from specchk.symbolic.induction.models import interrupt_at_limit, path_of, smallest, solver_of
 from specchk.symbolic.replay import Replay, ReplayPath
 
 QUERY_SECONDS = 60.0
@@ -43,6 +52,7 @@ class Unrolling:
         self.steps: list[list[ActionInstance]] = []  # out of each state
         self.reached: dict[str, Trace] = {}
         self.queries = 0
+        self.checked = 0  # lengths, of which all behaviours were checked
         self._facts = 0
         self._add(self.system.initial(self.states[0]))
         self._enter()
@@ -134,6 +144,7 @@ class Unrolling:
                 return verdict
             if steps == 0 and (empty := no_beginning(self.program, self.query_seconds)) is not None:
                 return empty
+            self.checked += 1
             limit = meter.exceeded(0)
             if limit is not None:
                 return Inconclusive(f"{limit} after {steps} steps", budget=True)
@@ -197,14 +208,21 @@ def unrolled(program: Program, depth: int, budget: Budget, query_seconds: float 
     Raises `Unencodable` where the program has something that has no encoding.
     """
     meter = Meter(budget)
+    interrupt_at_limit(budget)
     unrolling = Unrolling(program, query_seconds)
-    verdict = bad_beginnings(program, query_seconds) or unrolling.search(depth, meter)
-    states = unrolling.states
+    stopped: Inconclusive | None = None
+    try:
+        verdict = bad_beginnings(program, query_seconds) or unrolling.search(depth, meter)
+    except KeyboardInterrupt as interrupt:
+        verdict = stopped = stopped_by(interrupt)
+    lengths = unrolling.checked if stopped is not None else len(unrolling.states)
     statistics = Statistics(
-        distinct=0, generated=0, depth=len(states), levels=(), seconds=meter.seconds,
+        distinct=0, generated=0, depth=lengths, levels=(), seconds=meter.seconds,
         queries=unrolling.queries,
     )  # fmt: skip
     reached = tuple(unrolling.reached.items())
     nothing = (0,) * len(program.points)  # of coverage
     warnings = complete_search_warnings(program, nothing, complete=False)
-    return Outcome(program, "symbolic", verdict, statistics, nothing, warnings, witnesses=reached)
+    return Outcome(
+        program, "symbolic", verdict, statistics, nothing, warnings, witnesses=reached, stopped=stopped
+    )

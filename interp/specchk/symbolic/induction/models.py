@@ -9,6 +9,7 @@ from typing import Any
 import z3
 
 from specchk.ir.program import Program
+from specchk.search.budget import Budget
 from specchk.symbolic.induction.encode.bools import Truth, conj
 from specchk.symbolic.induction.encode.merge import equal
 from specchk.symbolic.induction.encode.states import ModelReader
@@ -23,6 +24,12 @@ def solver_of(query_seconds: float, facts: Iterable[Truth] = ()) -> z3.Solver:
     solver.set("timeout", int(query_seconds * 1000))
     solver.add([fact for fact in facts if fact is not True])
     return solver
+
+
+def interrupt_at_limit(budget: Budget) -> None:
+    """Have queries to the solver end at the limits of a budget, whose watch raises them."""
+    if budget.watch is not None:
+        budget.watch.also(z3.main_ctx().interrupt)
 
 
 def path_of(

@@ -10,7 +10,8 @@ action and no invariant distinguishes are checked once.  Not checked: witnesses,
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Generator
+from contextlib import closing
 from itertools import chain
 
 from msgspec import Struct
@@ -31,12 +32,22 @@ from specchk.search.proof import Failure, Proof, ProofCosts, Unanswered
 from specchk.search.reference import ReferenceEngine
 from specchk.search.replay import ReplayFailed
 from specchk.search.symmetry import Renaming, decisive_sorts, renamer, renamings_of
-from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Trace, Verdict, Violated, Violation
+from specchk.search.verdict import (
+    Holds,
+    HoldsWithin,
+    Inconclusive,
+    Trace,
+    Verdict,
+    Violated,
+    Violation,
+    stopped_by,
+)
 from specchk.symbolic.confirmation import confirm
 from specchk.symbolic.induction.bmc import is_whole, unrolled
 from specchk.symbolic.induction.encode.steps import arguments
 from specchk.symbolic.induction.encode.trees import plain
 from specchk.symbolic.induction.induct import Induction, InductionWork, ObligationResult
+from specchk.symbolic.induction.models import interrupt_at_limit
 from specchk.symbolic.replay import Replay, ReplayPath
 
 LOOK = Budget(max_seconds=5.0)  # for finding counterexamples to induction among the enumerated states
@@ -59,6 +70,14 @@ def prove(program: Program, options: ProofOptions) -> Proof:
     Raises `Unencodable` where the program has something that has no encoding.
     """
     meter = Meter(options.budget)
+    interrupt_at_limit(options.budget)
+    try:
+        return _tried(program, options, meter)
+    except KeyboardInterrupt as interrupt:
+        return _proof(program, options, stopped_by(interrupt), InductionWork(), (0, 0), meter)
+
+
+def _tried(program: Program, options: ProofOptions, meter: Meter) -> Proof:
     goals = (*program.invariants, *program.step_invariants)
     if not goals:
         return _proof(
@@ -172,17 +191,22 @@ def _all_work(
     program: Program, options: ProofOptions, instances: list[tuple[int, int]], meter: Meter
 ) -> tuple[InductionWork, Inconclusive | None]:
     total = InductionWork()
-    for work in _results(program, options, instances):
-        total.add(work)
-        limit = meter.exceeded(0)
-        if limit is not None:
-            return total, Inconclusive(limit, budget=True)
+    try:
+        # Closed on the way out, which ends the processes.
+        with closing(_results(program, options, instances)) as results:
+            for work in results:
+                total.add(work)
+                limit = meter.exceeded(0)
+                if limit is not None:
+                    return total, Inconclusive(limit, budget=True)
+    except KeyboardInterrupt as interrupt:
+        return total, stopped_by(interrupt)
     return total, None
 
 
 def _results(
     program: Program, options: ProofOptions, instances: list[tuple[int, int]]
-) -> Iterator[InductionWork]:
+) -> Generator[InductionWork]:
     """The results of all tasks, in order.
 
     The counterexample that the solver finds depends on its earlier queries, so each task has a process of its
@@ -215,7 +239,8 @@ def _concluded(
     stopped: Inconclusive | None, proved: tuple[str, ...],
 ) -> Proof:  # fmt: skip
     failures = _failures(program, work.answers)
-    ways, is_whole = _looked_up(program, failures) if failures else ({}, True)
+    # Failures of properties that were tried in time are looked up in the time that is left.
+    ways, is_whole = _looked_up(program, failures, meter) if failures else ({}, True)
     # Of a search that was cut short, only the findings are known.
     looks = [index in ways or (False if is_whole else None) for index in range(len(failures))]
     failures = tuple([replace(f, reached=look) for f, look in zip(failures, looks, strict=True)])
@@ -262,7 +287,9 @@ def _violation(failure: Failure, way: Trace) -> Violation:
     return Violation(failure.kind, failure.name, trace, failure.blame)
 
 
-def _looked_up(program: Program, failures: tuple[Failure, ...]) -> tuple[dict[int, Trace], bool]:
+def _looked_up(
+    program: Program, failures: tuple[Failure, ...], meter: Meter
+) -> tuple[dict[int, Trace], bool]:
     """Traces to those first states that are among the enumerated states, and whether all were enumerated.
 
     One search by the reference engine for all of them, ended after a few seconds.
@@ -274,7 +301,7 @@ def _looked_up(program: Program, failures: tuple[Failure, ...]) -> tuple[dict[in
     ]
     # "The state is not this one" as an invariant: its violation is a trace to the state.
     searched = without_ends(replace(program, invariants=tuple(differ), step_invariants=()))
-    options = Options(LOOK, symmetry=False, keep_going=True)
+    options = Options(meter.within(LOOK), symmetry=False, keep_going=True)
     search = Search(searched, options)
     explore(ReferenceEngine(search))
     violations = search.findings.found.values()

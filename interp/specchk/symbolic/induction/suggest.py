@@ -32,6 +32,7 @@ from specchk.symbolic.induction.encode.bools import Truth, conj, disj, negation
 from specchk.symbolic.induction.encode.program import System
 from specchk.symbolic.induction.encode.steps import arguments, instance
 from specchk.symbolic.induction.exclusions import Exclusion, merged, minimal, rows
+from specchk.symbolic.induction.models import interrupt_at_limit
 from specchk.symbolic.induction.prove import representatives
 from specchk.symbolic.induction.tables import AtomTable, Lowered, Truths, invariant, tables
 from specchk.symbolic.induction.templates import Atom, Templates, Vocabulary, unused_names
@@ -53,9 +54,10 @@ def suggest(
     Ends early, with fewer or no lemmas, when the budget is used up.  Raises `Unencodable` as `prove` does.
     """
     meter = Meter(budget)
+    interrupt_at_limit(budget)
     names = unused_names(program)
     atom_tables = tables(program, Templates(program, vocabulary).atoms(), names, lowered)
-    states = _states(program, MAX_ANSWERS // max(1, len(atom_tables)))
+    states = _states(program, MAX_ANSWERS // max(1, len(atom_tables)), meter)
     masks = {atom: table.masks(states, len(program.variables)) for atom, table in atom_tables.items()}
     sizes = {
         domain: size
@@ -80,10 +82,11 @@ def suggest(
     )  # fmt: skip
 
 
-def _states(program: Program, most: int) -> list[State]:
+def _states(program: Program, most: int, meter: Meter) -> list[State]:
     """Some states of the enumerated model, evenly spaced."""
     bare = replace(program, invariants=(), step_invariants=(), witnesses=())
-    options = Options(Budget(MAX_STATES, MAX_SECONDS), symmetry=False, keep_going=True)
+    budget = meter.within(Budget(MAX_STATES, MAX_SECONDS))
+    options = Options(budget, symmetry=False, keep_going=True)
     engine = ReferenceEngine(Search(bare, options))
     explore(engine)
     states = list(engine.parents)

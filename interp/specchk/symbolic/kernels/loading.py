@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from specchk import kept
 from specchk.codegen.functions import module_of
-from specchk.codegen.objects import VERSION, initialize, linked, machine_name, optimised
+from specchk.codegen.objects import VERSION, linked, machine_name, optimised
 from specchk.symbolic.kernels import matrices, walking
 
 ROOMS = ("codegen", "symbolic")  # whose sources decide what the kernels are
@@ -50,7 +50,6 @@ def text() -> str:
 @cache
 def compiled() -> Kernels:
     """The kernels, from the cache or newly compiled."""
-    initialize()
     name = kept.name_of(kept.sources(*ROOMS), VERSION, machine_name())
     path = kept.place("kernels", f"{name}-zones.o")
     code = kept.read(path)

@@ -31,6 +31,7 @@ from specchk.search.engine import Engine, Options, Search, Totals
 from specchk.search.verdict import Inconclusive, Symbolic, Trace, Violation
 from specchk.symbolic.certificates.format import CertifiedPart
 from specchk.symbolic.confirmation import confirm
+from specchk.symbolic.induction.models import interrupt_at_limit
 from specchk.symbolic.legality import orders_offsets
 from specchk.symbolic.recording.solver import LinearSolver
 from specchk.symbolic.replay import Replay
@@ -107,6 +108,7 @@ class ZoneEngine(Engine[range]):
         self.concretiser = Concretiser(
             self.program, search.symmetry, horizons=options.horizons, is_over=self._is_over
         )
+        interrupt_at_limit(options.budget)  # a search without processes has its queries here
         count = options.workers or cores()
         self.workers = Workers(count, partial(self._member, count))
 

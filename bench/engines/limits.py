@@ -1,0 +1,161 @@
+"""How long commands take that a limit has to end: models made not to end, on all engines.
+
+    python bench/engines/limits.py [--limit "--max-seconds 2"] [--only TEXT] [--cold] [--without TEXT]
+
+The models are in `hostile/`, with the commands to run on each in their first lines, and in `GENERATED`.  Each
+command that has the limit is run in a process of its own, twice: first with an empty
+cache, then with what the first run kept (`--cold`: only the first).  A figure is the time of the process
+beyond the seconds of the limit, start and end of Python included; of a limit of states or memory it is all of
+the time.  With `--max-seconds S` each process has to end within S + 1 s, and each has to end with a verdict
+or a refusal (`CODES`) and not with a signal.  Prints the worst first, and exits with 1 where one did not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+BEYOND_S = 1.0
+HANGS_S = 60.0  # beyond the limit
+CODES = (0, 2, 10, 11, 20, 21)
+# The commands that have each option that limits; `tests/laws/test_limits.py` compares this with the program.
+LIMITS = {
+    "--max-seconds": ("run", "simulate", "draw", "test", "conditions"),
+    "--max-states": ("run", "simulate", "draw", "test", "conditions"),
+    "--max-memory": ("run", "simulate", "draw", "test", "conditions"),
+    "--query-seconds": ("run --prove", "run --depth"),
+}
+FOLDER = Path(__file__).parent / "hostile"
+ENGINES = (
+    "run",
+    "run --engine reference",
+    "run --engine symbolic",
+    "run --prove",
+    "simulate --walks 1000000",
+)
+
+
+def code(many: int) -> str:
+    """A spec of many actions whose bodies differ, so that each is compiled."""
+    lines = ["spec code", "sort P", "var f : P -> 0..99 = { p: 0 for p in P }", "var s : set[P] = {}"]
+    for number in range(many):
+        other = f"if r == p then (f[r] + {number}) % 99 else if r in s then f[q] else f[r]"
+        lines += [
+            f"action a{number}(p: P, q: P):",
+            f"    require f[p] < {number % 90 + 1} and (exists r in P: f[r] * {number} % 7 <= f[q])",
+            f"    f' = {{ r: ({other}) for r in P }}",
+            f"    s' = {{ r for r in P if f[r] > {number % 50} or r == q }}",
+        ]
+    return "\n".join([*lines, "model m:", "    P = 5", "    expect holds", ""])
+
+
+def invariants(many: int) -> str:
+    """A spec of many invariants that take long."""
+    lines = ["spec invariants", "var n : 0..1000000 = 0", "action up():", "    n' = n + 1"]
+    slow = "forall x in 0..999: exists y in 0..999"
+    lines += [f"invariant i{k}: {slow}: x * {k} + y >= n - {k}" for k in range(many)]
+    return "\n".join([*lines, "model m:", "    expect holds", ""])
+
+
+GENERATED = {
+    "code": (code(120), ENGINES),
+    "much_code": (code(600), (*ENGINES, "test")),
+    "many_invariants": (invariants(120), ENGINES),
+}
+
+
+def models() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """The text of each model, and its commands."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.spec"))}
+    heads = {
+        name: tuple([line[2:] for line in text.splitlines() if line.startswith("# ")])
+        for name, text in texts.items()
+    }
+    return {name: (text, heads[name]) for name, text in texts.items()} | GENERATED
+
+
+@dataclass(frozen=True)
+class Run:
+    """One process: its command, whether the cache was empty, its seconds beyond the limit, and its end."""
+
+    name: str
+    command: str
+    is_cold: bool
+    beyond: float
+    code: int
+    lines: str
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether it ended in time, with a verdict."""
+        return self.beyond <= BEYOND_S and self.code in CODES
+
+
+def measured(name: str, command: str, limit: str, cache: str, *, is_cold: bool) -> Run:
+    """Run one command in the folder of the cache."""
+    spec = Path(cache) / f"{name}.spec"
+    spec.write_text(models()[name][0], encoding="utf-8")
+    option, value = limit.split()
+    seconds = float(value) if option == "--max-seconds" else 0.0
+    kind, *rest = shlex.split(command)
+    line = [sys.executable, "-m", "specchk", kind, str(spec), *rest, option, value]
+    began = time.monotonic()
+    process = subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "XDG_CACHE_HOME": cache}
+    )
+    try:
+        out, _ = process.communicate(timeout=seconds + HANGS_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, _ = process.communicate()
+    lines = out.decode(errors="replace").strip().splitlines()
+    beyond = time.monotonic() - began - seconds
+    return Run(name, command, is_cold, beyond, process.returncode, lines[0][:90] if lines else "")
+
+
+def chosen(limit: str, only: str, without: str) -> Iterator[tuple[str, str]]:
+    """The models and commands that a limit is measured on."""
+    commands = LIMITS[limit.split()[0]]
+    for name, (_, runs) in models().items():
+        for command in runs:
+            text = f"{name}: {command}"
+            if command.startswith(commands) and only in text and not (without and without in text):
+                yield name, command
+
+
+def main() -> None:
+    """Measure, and print what took longest."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--limit", default="--max-seconds 2")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--without", default="")
+    parser.add_argument("--cold", action="store_true")
+    given = parser.parse_args()
+    runs = []
+    for name, command in chosen(given.limit, given.only, given.without):
+        with tempfile.TemporaryDirectory() as cache:
+            for is_cold in (True,) if given.cold else (True, False):
+                run = measured(name, command, given.limit, cache, is_cold=is_cold)
+                runs.append(run)
+                mark = "  " if run.is_fine else "! "
+                way = "cold" if is_cold else "warm"
+                figures = f"{mark}{run.beyond:6.2f} s  {run.code:3}  {way}"
+                print(f"{figures}  {name}: {command}  | {run.lines}", flush=True)
+    runs.sort(key=lambda run: -run.beyond)
+    bad = [run for run in runs if not run.is_fine]
+    worst = ", ".join(f"{run.beyond:.2f} s {run.name}: {run.command}" for run in runs[:5])
+    many = len({run.name for run in runs})
+    print(f"{len(runs)} runs of {many} models, {len(bad)} not fine; longest: {worst}")
+    sys.exit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()

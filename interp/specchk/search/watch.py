@@ -1,0 +1,125 @@
+"""A watch over the limits of a command, which ends its work wherever that is.
+
+Engines look at their budget as often as they can (`Meter.exceeded`), and end with all that they know.  An
+evaluation, a query to a solver or a compilation may not look for minutes, so that a watch does, too:
+
+    at the limit      work that looks ends by itself
+    TICK_S later      `LimitReached` is raised in the main thread wherever it is, as after Ctrl-C, and solvers
+                      are interrupted
+    GRACE ticks later the process ends (`end`): the work is in code that nothing interrupts
+
+Worker processes end with the work, or with the process.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+TICK_S = 0.1
+GRACE = 4  # ticks, which take longer on a machine that is busy
+
+Reason = Callable[
+    [float], str | None
+]  # after some seconds: the limit that is reached, in the verdict's words
+
+
+class LimitReached(KeyboardInterrupt):
+    """The limit that ends the work, raised where that is; its text is the limit, in the words of the verdict.
+
+    A kind of `KeyboardInterrupt`, so that all that is orderly after Ctrl-C is orderly here.
+    """
+
+
+class LimitWatch:
+    """The watch over one piece of work, from `began` (of `time.monotonic`) on; used as a context.
+
+    Only the first watch of the main thread raises exceptions there: a process has one timer.  A copy in
+    another process is None.
+    """
+
+    def __init__(
+        self, reason: Reason, end: Callable[[str], object], began: float, seconds: float | None
+    ) -> None:
+        self.began = began
+        self._reason, self._end = reason, end
+        # A tick before the first exception is for work that looks; where memory is limited, too, ticks come
+        # from the beginning on.
+        self._first = TICK_S if seconds is None else max(0.0, began + seconds - time.monotonic()) + TICK_S
+        self._interrupts: list[Callable[[], object]] = []
+        self._is_seen = False  # the work ends, and is not disturbed
+        self._resting = 0  # contexts of `resting` that are open
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="limits", daemon=True)
+        self._before: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
+
+    def __enter__(self) -> LimitWatch:
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL:
+            self._before = signal.signal(signal.SIGALRM, self._tick)
+            signal.setitimer(signal.ITIMER_REAL, self._first, TICK_S)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_seen = True
+        self._over.set()
+        if self._before is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before)
+        self._thread.join()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the work began."""
+        return time.monotonic() - self.began
+
+    def also(self, interrupt: Callable[[], object]) -> None:
+        """Have something interrupted at the limit, now and then, from another thread."""
+        self._interrupts.append(interrupt)
+
+    def see(self) -> None:
+        """Note that the work has seen the limit, and ends by itself."""
+        self._is_seen = True
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """A context in which the limit waits: a result is written.  It waits for good if it was seen."""
+        self._resting += 1
+        try:
+            yield
+        finally:
+            if not self._is_seen:
+                self._resting -= 1
+
+    def _tick(self, _: int, frame: FrameType | None) -> None:
+        """Raise the limit in the main thread, once."""
+        if self._is_seen or self._resting:
+            return
+        reason = self._reason(self.seconds)
+        if reason is not None and not self._is_seen:
+            self._is_seen = True
+            raise LimitReached(reason)
+
+    def _run(self) -> None:
+        """Interrupt solvers, and end the process; in a thread, which runs beside code that is not Python."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+        ticks = 0  # since the limit was found to be reached
+        while not self._over.wait(TICK_S):
+            reason = None if self._resting else self._reason(self.seconds)
+            if reason is None:
+                ticks = 0
+                continue
+            for interrupt in self._interrupts:
+                interrupt()
+            ticks += 1
+            if ticks > GRACE and not self._over.is_set():
+                self._end(reason)
