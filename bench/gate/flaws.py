@@ -38,7 +38,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from specchk.conform.behaviour import accepted
 from specchk.conform.behaviour.running import taken
 from specchk.conform.contract.binding import At
 from specchk.conform.contract.load import load_behaviours, load_binding
@@ -159,7 +158,7 @@ class Behaviour:
 
     def __init__(self) -> None:
         self.parts = {"behaviour": None}
-        self.accepted = accepted.read(self.path.with_name(accepted.NAME)) or {}
+        self.accepted = lock_file.read(self.path.with_name(lock_file.NAME)).behaviour or {}
 
     def run(self, suite: str) -> tuple[int, str]:
         """Take the runs, up to the first that is not the accepted one."""
