@@ -86,6 +86,8 @@ class StoreBinding(CopyingBinding[PackedMachine]):
         At("power_in_stops", suite="faults"),
         At("power_in_resets", suite="faults"),
         At("replies", suite="faults"),
+        At("replies_after_cuts"),
+        At("two_partitions", suite="product"),
         At("restarts", suite="product"),
     )
     exhaustive = (
@@ -155,6 +157,8 @@ class StoreBinding(CopyingBinding[PackedMachine]):
         )
         machine = Machine(Disk(), config)
         machine.begin()
+        if constants["beside"]:
+            machine.add_partition()
         return PackedMachine(machine)
 
     @project
@@ -271,6 +275,14 @@ class StoreBinding(CopyingBinding[PackedMachine]):
         if kept.machine.foreign:
             return Impossible("it was done")
         kept.machine.add_bytes(*FOREIGN[way])
+        return Accepted()
+
+    @action("damage_other")
+    def damage_other(self, kept: PackedMachine) -> Answer:
+        """Bytes of the other partition are lost."""
+        if not self.constants["beside"] or kept.outline.is_up or kept.machine.closed:
+            return Impossible("there is no other partition, or it is in use, or damaged")
+        kept.machine.damage()
         return Accepted()
 
     @action("recover")

@@ -14,7 +14,7 @@ from replog.sim.disks.disk import ROOT, SimFs
 from replog.sim.disks.images import Chooser, Directory, Inode, Naming
 
 Names = Callable[[list[Naming]], list[Naming]]
-Image = tuple[tuple[str, bytes | None], ...]
+Image = tuple[tuple[str, bytes | None, bool], ...]
 
 
 def _least(_: int) -> int:
@@ -80,14 +80,16 @@ class Disk(SimFs):
         return twin
 
     def image(self) -> Image:
-        """Return all files and folders, as seen by a process."""
+        """Return all files and folders, as seen by a process, and whether a sync of the file has failed."""
         # By their numbers and not by paths: a disk is read after each crash, and each path is a search.
-        files: list[tuple[str, bytes | None]] = []
+        files: list[tuple[str, bytes | None, bool]] = []
         waiting = [("", ROOT)]
         while waiting:
             path, number = waiting.pop()
             node = self._nodes[number]
-            files.append((path, node.cache if isinstance(node, Inode) else None))
-            if isinstance(node, Directory):
+            if isinstance(node, Inode):
+                files.append((path, node.cache, node.pages_lost))
+            else:
+                files.append((path, None, False))
                 waiting += [(f"{path}/{name}", number) for name, number in sorted(node.names.items())]
         return tuple(files)

@@ -37,16 +37,20 @@ Headers = list[tuple[int, BatchHeader]]
 
 @lru_cache(4096)
 def batch_of(number: int, base_offset: int = 0, epoch: int = -1, records: int = RECORDS) -> bytes:
-    """Return records that no other batch has; batches with the same number of records have the same size.
+    """Return records that no other batch has; one batch and the next ones differ in size.
 
     Timestamps fall from each odd number to the next: an index has the largest so far, not the last.
     """
     time = number ^ 1
-    made = [Record(b"%06d-%d" % (number, place), timestamp=time + place) for place in range(records)]
+    made = [
+        Record(b"%06d-%d" % (number, place) + b"+" * (number % 3), timestamp=time + place)
+        for place in range(records)
+    ]
     return encode_batch(made, base_offset=base_offset, leader_epoch=epoch)
 
 
-BATCH_BYTES = len(batch_of(0))
+BATCH_BYTES = len(batch_of(2))
+"""Of the largest batch of two records."""
 
 
 def headers_of(fs: Fs, path: str, base: int) -> Headers:
@@ -56,7 +60,9 @@ def headers_of(fs: Fs, path: str, base: int) -> Headers:
 
 def check_reads(log: PartitionLog, written: Mapping[int, bytes]) -> None:
     """Read from every offset: everything, one batch, and up to every limit."""
-    for offset in range(log.log_start, log.log_end + 1):
+    # The last one first, where a hint of an earlier log would lead to.
+    offsets = range(log.log_start, log.log_end + 1)
+    for offset in (*offsets[-2:-1], *offsets):
         segment = list(_from(log, written, offset))
         for limit in range(offset, log.log_end + 1):
             wanted = b"".join(batch for base, batch in segment if base + RECORDS <= limit)
@@ -66,7 +72,7 @@ def check_reads(log: PartitionLog, written: Mapping[int, bytes]) -> None:
                 raise OutsideSpec(f"a read from {offset} up to {limit} returns {_offsets(read)}")
         first = segment[0][1] if segment else b""
         # The smallest size, and one short of two batches: always a batch, and never half of one.
-        for size in (1, 2 * BATCH_BYTES - 1):
+        for size in (1, len(first) + len(batch_of(0)) - 1):
             if log.read(offset, size) != first:
                 raise OutsideSpec(f"a read of {size} bytes from {offset} does not return the batch there")
     bases = [base for base in sorted(written) if log.log_start < base + RECORDS <= log.log_end]

@@ -50,6 +50,8 @@ from replog.store.segments.segment import segment_name
 from specchk.conform.contract.binding import OutsideSpec
 
 FOLDER, LOG, PATH, BROKER_EPOCH = "data", ("t", 0), "data/t-0", 7
+OTHER, OTHER_PATH, OTHER_START = ("t", 1), "data/t-1", 1
+"""Another partition, of one batch, and its log start; its high watermark is its end."""
 CHECKPOINTS = {
     "saved_point": RECOVERY_POINT_FILE, "saved_start": LOG_START_FILE, "saved_hw": HIGH_WATERMARK_FILE,
 }  # fmt: skip
@@ -87,6 +89,9 @@ class Machine:
     """Whether somebody has added bytes since the last stop."""
     lost: bool = False
     """Whether the power has failed since the last start, and may have taken something."""
+    beside: bool = False
+    """Whether there is another partition."""
+    closed: bool = False
     wrong: str = ""
     """What was found to be wrong, and no state of the machine shows."""
 
@@ -106,6 +111,23 @@ class Machine:
         directory.log(*LOG)
         self.directory = directory
         self.lost = self.foreign = False
+
+    def add_partition(self) -> None:
+        """Create the other partition, and save its log start and its high watermark."""
+        assert self.directory is not None
+        other = self.directory.log(*OTHER)
+        other.append_as_follower(batch_of(0, 0, 0))
+        other.advance_log_start(OTHER_START)
+        other.flush()
+        self.beside = True
+        self.directory.checkpoint({OTHER: other.log_end})
+
+    def damage(self) -> None:
+        """Cut synced bytes of the other partition off."""
+        with closing(self.fs.open(f"{OTHER_PATH}/{segment_name(0)}")) as file:
+            file.truncate(file.size() - 1)
+            file.fsync()
+        self.closed = True
 
     def checkpoint(self) -> None:
         """Write the checkpoints; the high watermark is the log end."""
@@ -242,11 +264,21 @@ class Machine:
         """Return the spec's variables except `disk`; `known` are machines that were compared before."""
         if self.wrong:
             raise OutsideSpec(self.wrong)
+        if self.beside:
+            self._check_other()
         if self.directory is not None:
             self._check_running(self.directory)
             seen = self._seen(self.fs, self.directory)
-            return {"up": True, "marker": False, "foreign": False, **seen, **self._checkpoints()}
-        key = self.fs.image(), self.flushed, self.foreign, self.lost, tuple(sorted(self.written.items()))
+            here = {"up": True, "marker": False, "foreign": False, "closed": self.closed}
+            return {**here, **seen, **self._checkpoints()}
+        key = (
+            self.fs.image(),
+            self.flushed,
+            self.foreign,
+            self.closed,
+            self.lost,
+            tuple(sorted(self.written.items())),
+        )
         if key not in known.states:
             known.states[key] = self._state_by_start()
         return known.states[key]
@@ -262,7 +294,7 @@ class Machine:
         twin = self.fs.twin()
         kept = self._kept(twin)
         directory = LogDirectory.open(twin, FOLDER, self.config)
-        if directory.damaged:
+        if directory.damaged.keys() != ({OTHER} if self.closed else set()):
             raise OutsideSpec(f"a start refuses the log: {directory.damaged}")
         if directory.high_watermarks.get(LOG, 0) != checkpoints["saved_hw"]:
             raise OutsideSpec("a start does not accept the high watermarks that were written")
@@ -271,15 +303,15 @@ class Machine:
         size = RECORDS * self.config.segment_bytes // BATCH_BYTES
         lost_from = self.flushed - size + 1 if self.lost or self.foreign else None
         check_kept(twin, PATH, self._kept(twin) - kept, directory.log(*LOG).log_end, lost_from)
-        if directory.was_clean and not self.foreign:
+        if directory.was_clean and not self.foreign and not self.closed:
             self._check_clean(directory)
         self._check_durable(twin, directory, seen)
         # The last process's promise, or less if those records are missing: recovery itself may flush more,
         # which was promised to no client.
         flushed = min(self.flushed, seen["flushed"])
         return {
-            "up": False, "marker": directory.was_clean, "foreign": self.foreign, **seen, **checkpoints,
-            "flushed": flushed,
+            "up": False, "marker": directory.was_clean, "foreign": self.foreign, "closed": self.closed,
+            **seen, **checkpoints, "flushed": flushed,
         }  # fmt: skip
 
     def _kept(self, fs: Disk) -> set[str]:
@@ -291,10 +323,19 @@ class Machine:
         directory.abandon()
         twin.lose(LOSSES["nothing"])
         again = LogDirectory.open(twin, FOLDER, self.config)
-        if again.notes:
+        if [note for note in again.notes if not (self.closed and note.startswith("t-1"))]:
             raise OutsideSpec(f"a second start has something to mend: {again.notes[0]}")
         if self._seen(twin, again) != seen:
             raise OutsideSpec("a second start finds another log than the first one")
+
+    def _check_other(self) -> None:
+        """Check that the checkpoints still have the other partition's log start and high watermark."""
+        for file, offset in ((LOG_START_FILE, OTHER_START), (HIGH_WATERMARK_FILE, RECORDS)):
+            saved = read_offsets(self.fs, FOLDER, file).get(OTHER)
+            if saved != offset:
+                raise OutsideSpec(
+                    f"{file} has {saved} for a partition that nothing was done to, not {offset}"
+                )
 
     def _checkpoints(self) -> dict[str, int]:
         registry = read_registry(self.fs, FOLDER)
