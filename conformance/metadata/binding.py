@@ -19,7 +19,7 @@ from replog.core.broker.state import ReplicaState
 from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerConfig, ControllerState
 from replog.core.effects import Effect, Fired, Received, Send, SetTimer, ShutDown, Timer
-from replog.core.types import CONTROLLER, Error, MetadataImage
+from replog.core.types import CONTROLLER, Error, MetadataImage, PartitionImage
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
@@ -63,15 +63,21 @@ class Cluster:
     controller: Controller
     broker: Broker
     images: list[MetadataImage]
+    contents: list[PartitionImage]
+    """The partition in each image, as it was announced."""
     epochs: dict[int, int] = field(default_factory=dict)
     timers: int = 0
     out: tuple[Any, ...] = ()
 
     def copy(self) -> Cluster:
-        """Return an independent copy."""
+        """Return an independent copy, in which what the controller and its announcements share is shared."""
         broker = Broker(replace(self.broker.membership), self.broker.replica.copy())
+        controller, now = self.controller.copy(), self.controller.state.partitions
+        own = controller.state.partitions
+        images = [replace(i, partitions=own) if i.partitions is now else i for i in self.images]
+        controller.state.history = images[-len(controller.state.history) :]
         return Cluster(
-            self.controller.copy(), broker, self.images.copy(), self.epochs.copy(), self.timers, self.out
+            controller, broker, images, self.contents.copy(), self.epochs.copy(), self.timers, self.out
         )
 
     @property
@@ -84,6 +90,7 @@ class Cluster:
         effects = self.controller.handle(Received(source, message), NOW_MS)
         if self.controller.state.version > self.images[-1].version:
             self.images.append(self.controller.state.history[-1])
+            self.contents.append(self.images[-1].partitions[PARTITION])
         return [e.message for e in effects if isinstance(e, Send) and e.to == source]
 
     def receive(self, message: messages.Message) -> None:
@@ -152,7 +159,8 @@ class MetadataBinding(CopyingBinding[Cluster]):
         config = ControllerConfig(metadata_history=self.constants["history"])
         controller = Controller(ControllerState(config))
         controller.create_partition(PARTITION, (BROKER,))
-        cluster = Cluster(controller, self._process(1), [controller.state.history[-1]])
+        image = controller.state.history[-1]
+        cluster = Cluster(controller, self._process(1), [image], [image.partitions[PARTITION]])
         cluster.perform(cluster.broker.start())
         return cluster
 
@@ -254,6 +262,8 @@ class MetadataBinding(CopyingBinding[Cluster]):
     def state(self, cluster: Cluster) -> dict[str, Any]:
         """Versions and broker epochs, as numbered in the spec."""
         member = cluster.broker.membership
+        if [image.partitions[PARTITION] for image in cluster.images] != cluster.contents:
+            raise OutsideSpec("metadata has changed since it was announced")
         return {
             "version": cluster.version,
             "since": {
