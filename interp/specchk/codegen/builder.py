@@ -1,11 +1,6 @@
-"""Instructions of LLVM IR; one whose value is used again is emitted once.
+"""Instructions of LLVM IR, written as text at the end of a block.
 
-An instruction that depends on nothing but its operands gives the same value wherever it is repeated.  So it
-is looked up by its text among those of the blocks that are certainly passed before (its *dominators*), and
-written only if it is not there: several guards read the same bits of the state, so a kernel has a quarter
-fewer lines.  LLVM's own pass for that (EarlyCSE) has to read and to drop them all.
-
-Not here: which blocks dominate another (`codegen.dominance`).
+An instruction that repeats another is written again: LLVM finds it when it optimises (EarlyCSE).
 """
 
 from __future__ import annotations
@@ -14,7 +9,6 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
 from specchk.codegen import ir
-from specchk.codegen.dominance import Dominance
 
 _I1 = ir.IntType(1)
 _SIGNED = MappingProxyType({"<": "slt", "<=": "sle", "==": "eq", "!=": "ne", ">": "sgt", ">=": "sge"})
@@ -43,15 +37,14 @@ class Phi(ir.Value):
 class Switch:
     """A switch instruction: a jump that depends on a number."""
 
-    def __init__(self, dominance: Dominance, value: ir.Value, default: ir.Block) -> None:
-        self._dominance = dominance
-        self._block = dominance.block
+    def __init__(self, block: ir.Block, value: ir.Value, default: ir.Block) -> None:
+        self._block = block
         self._head = f"switch {value}, label {default.text}"
         self._cases: list[str] = []
 
     def add_case(self, value: ir.Value, block: ir.Block) -> None:
         """Add the target block for a number."""
-        self._dominance.jump(self._block, block)
+        self._block.targets.append(block)
         self._cases.append(f"{value}, label {block.text}")
 
     def line(self) -> str:
@@ -63,7 +56,7 @@ def _binary(word: str) -> Callable[[IRBuilder, ir.Value, ir.Value], ir.Value]:
     """The method for an instruction with two operands of one type, which is also that of the result."""
 
     def binary(self: IRBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
-        return self._pure(a.type, f"{word} {a.type.text} {a.text}, {b.text}")
+        return self._value(a.type, f"{word} {a.type.text} {a.text}, {b.text}")
 
     return binary
 
@@ -74,7 +67,7 @@ def _cast(word: str) -> Callable[[IRBuilder, ir.Value, ir.Type], ir.Value]:
     def cast(self: IRBuilder, value: ir.Value, kind: ir.Type) -> ir.Value:
         if value.type == kind:
             return value
-        return self._pure(kind, f"{word} {value} to {kind.text}")
+        return self._value(kind, f"{word} {value} to {kind.text}")
 
     return cast
 
@@ -84,39 +77,17 @@ class IRBuilder:
 
     def __init__(self, function: ir.Function, block: ir.Block) -> None:
         self.function = function
-        self._dominance = Dominance(block)
-
-    @property
-    def block(self) -> ir.Block:
-        """The current block."""
-        return self._dominance.block
+        self.block = block
 
     def position_at_end(self, block: ir.Block) -> None:
         """Continue at the end of a block."""
-        self._dominance.enter(block)
-
-    def expect(self, *blocks: ir.Block) -> None:
-        """State that the targets of these jumps are built after the current block, once they are entered."""
-        for block in blocks:
-            self._dominance.jump(self.block, block)
+        self.block = block
 
     def _value(self, kind: ir.Type, right: str) -> ir.Value:
-        """The value of an instruction that may differ at each execution."""
+        """The value of an instruction."""
         self.function.count += 1
         value = ir.Value(kind, f"%v{self.function.count}")
         self.block.lines.append(f"{value.text} = {right}")
-        return value
-
-    def _pure(self, kind: ir.Type, right: str) -> ir.Value:
-        """The value of an instruction that depends only on its operands."""
-        known = self._dominance.known
-        value = known.get(right)
-        if value is None:
-            function, block = self.function, self._dominance.block
-            function.count += 1
-            value = known[right] = ir.Value(kind, f"%v{function.count}")
-            block.lines.append(f"{value.text} = {right}")
-            block.shared.append((right, value))
         return value
 
     # Of two numbers of one width; `sdiv` rounds towards 0, and `srem` is its remainder.
@@ -127,19 +98,19 @@ class IRBuilder:
 
     def not_(self, a: ir.Value) -> ir.Value:
         """The bitwise complement."""
-        return self._pure(a.type, f"xor {a}, -1")
+        return self._value(a.type, f"xor {a}, -1")
 
     def icmp_signed(self, op: str, a: ir.Value, b: ir.Value) -> ir.Value:
         """A signed comparison."""
-        return self._pure(_I1, f"icmp {_SIGNED[op]} {a.type.text} {a.text}, {b.text}")
+        return self._value(_I1, f"icmp {_SIGNED[op]} {a.type.text} {a.text}, {b.text}")
 
     def icmp_unsigned(self, op: str, a: ir.Value, b: ir.Value) -> ir.Value:
         """An unsigned comparison."""
-        return self._pure(_I1, f"icmp {_UNSIGNED[op]} {a.type.text} {a.text}, {b.text}")
+        return self._value(_I1, f"icmp {_UNSIGNED[op]} {a.type.text} {a.text}, {b.text}")
 
     def select(self, condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         """One of two values, by a condition."""
-        return self._pure(a.type, f"select i1 {condition.text}, {a}, {b}")
+        return self._value(a.type, f"select i1 {condition.text}, {a}, {b}")
 
     zext, trunc = _cast("zext"), _cast("trunc")  # of numbers
     bitcast = _cast("bitcast")  # of pointers
@@ -153,13 +124,13 @@ class IRBuilder:
             assert isinstance(item, ir.ArrayType)
             item = item.item
         places = ", ".join(map(str, indices))
-        return self._pure(item.as_pointer(), f"getelementptr {base.type.pointee.text}, {base}, {places}")
+        return self._value(item.as_pointer(), f"getelementptr {base.type.pointee.text}, {base}, {places}")
 
     def intrinsic(self, name: str, value: ir.Value, *flags: ir.ConstantValue) -> ir.Value:
         """The result of an LLVM intrinsic of numbers."""
         kind = ir.FunctionType(value.type, [value.type, *(flag.type for flag in flags)])
         function = self.function.module.intrinsic(f"llvm.{name}.{value.type.text}", kind)
-        return self._pure(value.type, _call(function, [value, *flags]))
+        return self._value(value.type, _call(function, [value, *flags]))
 
     def call(self, function: ir.Function, args: Sequence[ir.Value]) -> ir.Value:
         """The result of a function."""
@@ -203,7 +174,7 @@ class IRBuilder:
     def extract_value(self, pair: ir.Value, index: int) -> ir.Value:
         """One of several values."""
         assert isinstance(pair.type, ir.PairType)
-        return self._pure(pair.type.items[index], f"extractvalue {pair}, {index}")
+        return self._value(pair.type.items[index], f"extractvalue {pair}, {index}")
 
     def phi(self, kind: ir.Type) -> Phi:
         """A phi node: its value depends on the block from which control arrives."""
@@ -217,8 +188,7 @@ class IRBuilder:
         assert not block.is_terminated, "the block has ended"
         block.is_terminated = True
         block.lines.append(line)
-        for target in targets:
-            self._dominance.jump(block, target)
+        block.targets += targets
 
     def branch(self, target: ir.Block) -> None:
         """Jump to a block."""
@@ -231,7 +201,7 @@ class IRBuilder:
 
     def switch(self, value: ir.Value, default: ir.Block) -> Switch:
         """Jump by a number."""
-        switch = Switch(self._dominance, value, default)
+        switch = Switch(self.block, value, default)
         self._end(switch.line, default)
         return switch
 

@@ -82,7 +82,6 @@ class _Body:
         # Cells are made where the function begins: in a loop each turn would make another.
         self._entry, self._first = self._function.append_block(), self._function.append_block()
         self._b = IRBuilder(self._function, self._entry)
-        self._b.expect(self._first)
         self._b.position_at_end(self._first)
         self._cells: dict[str, Value] = {}
         self._arrays: dict[str, Value] = {}

@@ -139,29 +139,14 @@ class ArgumentValue(Value):
 class Block:
     """Instructions that run in sequence; the last one leaves the block."""
 
-    __slots__ = (
-        "depth",
-        "dominator",
-        "far",
-        "is_entered",
-        "is_reached",
-        "is_terminated",
-        "lines",
-        "shared",
-        "text",
-    )
+    __slots__ = ("is_reached", "is_terminated", "lines", "targets", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.lines: list[str | Callable[[], str]] = []  # calls: complete only when the function is
         self.is_terminated = False
-        # Of `codegen.dominance`.
-        self.is_entered = False
-        self.is_reached = False
-        self.dominator: Block | None = None
-        self.depth = 0
-        self.far: Block = self
-        self.shared: list[tuple[str, Value]] = []
+        self.targets: list[Block] = []  # of its jumps
+        self.is_reached = False  # once the function is complete: by jumps from its entry
 
 
 class Global(Value):
@@ -215,14 +200,26 @@ class Function(Global):
         head = f"{self.result} {self.text}({', '.join(arg.declared() for arg in self.args)})"
         if not self.blocks:
             return [f"declare {head}"]
+        self._reach()
         out = [" ".join(part for part in ("define", self.linkage, head, *self.attributes, "{") if part)]
         for block in self.blocks:
+            # What constants decided is built all the same, and nothing leads there.
             if not block.is_reached:
                 continue
+            assert block.is_terminated, "a block of a complete function is left"
             out.append(f"{block.text[1:]}:")
             out += [line if isinstance(line, str) else line() for line in block.lines]
         out.append("}")
         return out
+
+    def _reach(self) -> None:
+        """Note the blocks to which control may come."""
+        reached = [self.blocks[0]]
+        while reached:
+            block = reached.pop()
+            if not block.is_reached:
+                block.is_reached = True
+                reached += block.targets
 
 
 class Tier(Enum):

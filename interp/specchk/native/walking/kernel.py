@@ -153,7 +153,6 @@ class Walk:
         """Emit the function."""
         asm = self.asm
         # A walk that is continued enters the loop at its step, and reaches the other two from there.
-        asm.b.expect(self.begin, self.arrive)
         asm.leave_if(asm.cmp("!=", self._word(WalkThread.IS_WALKING), 0), self.step)
         asm.fall_into(self.begin)
         self._begin()
