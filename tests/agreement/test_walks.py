@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -18,12 +17,13 @@ from agreement.both import program_of
 from agreement.random_specs import random_spec
 from agreement.sparse_specs import random_sparse_spec
 from agreement.walked import CALM, GROW, RARE, WALK, surprise, walking, wrong_walks
-from specchk.codegen.objects import optimised
 from specchk.explore.simulate import Followed, Walks
 from specchk.explore.simulate import simulate as interpreted
 from specchk.ir.program import Program
 from specchk.meaning.step import Stepper
-from specchk.native import optimise
+from specchk.native.compiler import KernelSource
+from specchk.native.machine.loaded import Loaded
+from specchk.native.tiers import Optimiser
 from specchk.native.walking import memory, simulation
 from specchk.native.walking.simulation import StepChoice, simulate, weights, without_loops
 from specchk.search.budget import Budget, Meter, Progress
@@ -97,20 +97,23 @@ def test_optimised_code_takes_the_same_walks(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     program = instance_of(CALM).program
     quick = wander(program, 5, 2)
-    texts: list[str] = []
+    kernels: list[Loaded | None] = []
 
-    class AtOnce:
-        def __init__(self, text: Callable[[], str]) -> None:
-            texts.append(text())
-            self.code = optimised(texts[-1])
+    class AtOnce(Optimiser):
+        def __init__(self, source: KernelSource) -> None:
+            Optimiser.__init__(self, source, 1)
 
-        def stop(self) -> None:
-            pass
+        @property
+        def is_done(self) -> bool:
+            return self._process is not None and self._process.wait() == 0
 
-    monkeypatch.setattr(simulation, "LONG", 1)
-    monkeypatch.setattr(optimise, "Optimiser", AtOnce)
+        def kernel(self) -> Loaded | None:
+            kernels.append(Optimiser.kernel(self))
+            return kernels[-1]
+
+    monkeypatch.setattr(simulation, "Optimiser", AtOnce)
     assert timeless(wander(program, 5, 2)) == timeless(quick)
-    assert len(texts) == 1
+    assert [kernel is not None and kernel.is_optimised for kernel in kernels] == [True]
 
 
 def test_a_walk_is_decided_by_its_number() -> None:
