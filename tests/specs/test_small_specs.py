@@ -24,8 +24,8 @@ from specs.spec_runs import (
 
 EXAMPLES = sorted(f"examples/{path.stem}" for path in (SPECS / "examples").glob("*.spec"))
 FILES = [
-    "coordinator", "delivery", "delivery_once", "isr_timing", "log", "membership", "once", "placement",
-    "producer_state", "store", "two_round_fetch", "two_round_fetch_log", *EXAMPLES,
+    "coordinator", "delivery", "delivery_once", "groups", "isr_timing", "log", "membership", "once",
+    "placement", "producer_state", "store", "two_round_fetch", "two_round_fetch_log", *EXAMPLES,
 ]  # fmt: skip
 
 SLOW = {
