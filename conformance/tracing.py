@@ -105,7 +105,7 @@ def shown_fields(names: tuple[str, ...], epochs: range) -> ShownFields:
 class ReplogTracing(ClusterTracing):
     """All events of replog's recorder."""
 
-    spec, model, reads = "../spec/recorded.spec", "waiting_fetches", "replog-recording/1"
+    spec, model, reads = "../spec/recorded.spec", "recordings", "replog-recording/1"
     silent: ClassVar[tuple[str, ...]] = ("lose_fetch", "ask_again")
     rooms = ROOMS
 

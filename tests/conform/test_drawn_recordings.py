@@ -24,6 +24,7 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.meaning.initial import initial_states
+from specchk.meaning.properties import Properties
 from specchk.meaning.step import Stepper
 from specchk.meaning.values import State, universe
 from specchk.search import reference
@@ -46,6 +47,7 @@ class Possible:
     def __init__(self, program: Program, silent: int | None) -> None:
         self.program, self.silent = program, silent
         self.stepper = Stepper(program)
+        self.properties = Properties(program, self.stepper)
         self.calls = [
             (at, args) for at, one in enumerate(program.actions)
             for args in product(*(sorted(universe(param.type)) for param in one.params))
@@ -81,14 +83,23 @@ class Possible:
         }[found["kind"]]  # fmt: skip
         return {state for state in reached if all(state[at] == value for at, value in found["shown"].items())}
 
-    def explained(self, events: list[dict[str, Any]]) -> int:
-        """The number of events that a behaviour explains."""
+    def explained(self, events: list[dict[str, Any]]) -> tuple[int, str]:
+        """The number of events that a behaviour explains, up to one after which an invariant is false."""
         states = set(initial_states(self.program))
         for number, found in enumerate(events):
             states = self.after(states, found)
             if not states:
-                return number
-        return len(events)
+                return number, ""
+            for prop, _ in self.properties.invariants:
+                if not any(self.may_hold(prop.name, state) for state in states):
+                    return number + 1, prop.name
+        return len(events), ""
+
+    def may_hold(self, name: str, state: State) -> bool:
+        """Whether an invariant is true in a state, or undefined."""
+        env = self.properties.environment(state)
+        failed = self.properties.failed(env, self.properties.invariants)
+        return not any(prop.name == name and kind == "invariant" for prop, kind, _ in failed)
 
 
 def tracing_of(program: Program, silent: int | None) -> type[Tracing]:
@@ -195,11 +206,14 @@ def check_recordings(random: Random, folder: Path) -> Counter[str]:
                 "drawn", {"format": "own/1"}, renumbered({"at": 0, **one} for one in events)
             )
             explained = validator.explain(own(program, recording), recording)
-            wanted = possible.explained(events)
+            wanted, broken = possible.explained(events)
+            blocked = explained.blocked
             assert not explained.gave_up
-            assert (explained.blocked is None, explained.consumed) == (wanted == len(events), wanted)
-            kinds["explained" if wanted == len(events) else "diverges"] += 1
-        assert possible.explained(right) == len(right)
+            assert (blocked.invariant if blocked else "", explained.consumed) == (broken, wanted)
+            assert (blocked is None) == (wanted == len(events) and not broken)
+            kinds["breaks" if broken else "explained" if blocked is None else "diverges"] += 1
+        count, broken = possible.explained(right)
+        assert broken or count == len(right)
     return kinds
 
 

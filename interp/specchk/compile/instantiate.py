@@ -65,14 +65,15 @@ def instantiate(
 
 
 def instantiate_steps(checked: CheckedSpec, model: str | None, overrides: Mapping[str, str]) -> Instance:
-    """A model's program without properties, for callers that take steps but check nothing."""
-    return _instance(checked, _without_properties(checked, model, overrides))
-
-
-def _without_properties(checked: CheckedSpec, model: str | None, overrides: Mapping[str, str]) -> FixedModel:
+    """A model's program with no properties except its invariants, for callers that take single steps."""
     fixed = choose_model(checked, model, overrides)
-    fixed.properties = ()
-    return fixed
+    chosen = None if fixed.properties is None else {name.text for name in fixed.properties}
+    fixed.properties = tuple(
+        tree.Name(prop.span, name)
+        for name, prop in checked.spec.properties.items()
+        if prop.kind == "invariant" and (chosen is None or name in chosen)
+    )
+    return _instance(checked, fixed)
 
 
 def _instance(checked: CheckedSpec, fixed: FixedModel, *, is_verified: bool = True) -> Instance:

@@ -25,6 +25,7 @@ Not here: the search (`validate`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, overload
 
 from msgspec import Struct
@@ -229,6 +230,12 @@ class Tracing:
             what = f"{type(error).__name__}: {error}"
             raise ImpossibleEvent(f"the event `{found['event']}` cannot be read: {what}") from error
         # The short forms of the user's class become the long one here, and nowhere else.
-        if not isinstance(reading, Ways):
-            reading = Ways((reading if isinstance(reading, tuple) else (reading,),))
-        return Meaning(reading.ways, seen, near)
+        ways = reading.ways if isinstance(reading, Ways) else (reading,)
+        # A tuple of such is left as it is, since a tracing may give the same one for many events.
+        if not all(way.__class__ is tuple for way in ways):
+            ways = tuple([way if isinstance(way, tuple) else (way,) for way in ways])
+        for step in chain(*ways, near or ()):
+            if not isinstance(step, Call | Repeated):
+                words = f"it gives {step!r}, and not a `Call`, a tuple of calls or `Ways` of such"
+                raise ImpossibleEvent(f"the event `{found['event']}` cannot be read: {words}")
+        return Meaning(ways, seen, near)

@@ -108,8 +108,7 @@ Contradictions = Mapping[int, Contradiction | None]
 def to_contradict(tally: Tally, wanted: CampaignOptions) -> list[tuple[int, int]]:
     """The recordings whose smallest contradiction is to be found, by number, with their events."""
     pairs = [(number, one.blocked) for number, one in tally.blocked.kept[: wanted.contradictions]]
-    # Not where the tracing refused the event by itself.
-    return [(number, blocked.number) for number, blocked in pairs if blocked and not blocked.reason]
+    return [(number, blocked.number) for number, blocked in pairs if blocked and not blocked.invariant]
 
 
 def contradicted(number: int, result: RecordingResult, found: Contradictions) -> RecordingResult:

@@ -19,16 +19,20 @@ assumed (`Contradiction.given`), and undecided claims are kept (`is_minimal` is 
 Theory: minimal unsatisfiable subsets by binary search, as in Hemery, Lecoutre, Sais, Boussemart,
 "Extracting MUCs from constraint networks" (2006).
 
+Lines of several writers may also be in another order than their steps: then one move of a line explains
+them (`Contradiction.order`).
+
 Not here: why no candidate takes the unexplained line (`nearmiss`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.conform.contract.recording import Recording
 from specchk.conform.contract.tracing import ImpossibleEvent, Meaning, Tracing
@@ -39,6 +43,7 @@ from specchk.meaning.values import State
 
 MOST_OPEN = 256  # candidates at once
 MOST_FOLLOWED = 20_000  # candidates of all searches for one recording: some seconds
+NEAR, LONGEST = 8, 2_000  # lines across which one is moved, in a recording blocked among so many
 
 
 class NeededLine(Struct, frozen=True):
@@ -51,11 +56,16 @@ class NeededLine(Struct, frozen=True):
 
 
 class Contradiction(Struct, frozen=True):
-    """Lines that no behaviour explains together, after the first `given` lines as recorded."""
+    """Lines that no behaviour explains together, after the first `given` lines as recorded.
+
+    `order`: all would be explained so far if the first of these two lines came right after the second, which
+    another writer wrote, or came first (0); no lines where the tracing refuses one by itself.
+    """
 
     lines: tuple[NeededLine, ...]
     given: int
     is_minimal: bool
+    order: tuple[int, int] | None = None
 
 
 class LinesOutcome(Enum):
@@ -71,16 +81,42 @@ def contradiction_of(
 ) -> Contradiction | None:
     """The smallest contradiction of a recording's first lines, the last of which is not explained.
 
-    None where the tracing refuses a line by itself, so that the spec has no part in it, or where the lines
-    before the last have too many candidates.
+    Without an `order`, None where the tracing refuses a line by itself, so that the spec has no part in it,
+    or where the lines before the last have too many candidates.
     """
+    order = _other_order(validator, tracing, recording, number - 1)
     events = recording.events[:number]
     reader = tracing.again()
     try:
         meanings = [reader.meaning(event) for event in events]
-        return _Shrinking(validator, reader, recording, meanings).smallest()
+        smallest = _Shrinking(validator, reader, recording, meanings).smallest()
     except (ImpossibleEvent, NotSymbolic, TooMany):
-        return None
+        smallest = None
+    return smallest if order is None else replace(smallest or Contradiction((), 0, True), order=order)
+
+
+def _other_order(
+    validator: Validator, tracing: Tracing, recording: Recording, last: int
+) -> tuple[int, int] | None:
+    """The order of writers' lines that explains a recording up to a line, as in `Contradiction`."""
+    for line, place in _moves(recording, last):
+        events = list(recording.events)
+        events.insert(place, events.pop(line))
+        moved = replace(recording, events=tuple(events[: max(last, place) + 1]))
+        explained = validator.explain(tracing.again(), moved)
+        if explained.blocked is None and not explained.gave_up:
+            return line + 1, place if place < line else place + 1
+    return None
+
+
+def _moves(recording: Recording, last: int) -> Iterator[tuple[int, int]]:
+    """A line and its new index: a line, or one just before it, moved across some of other writers."""
+    writers = [event["at"] for event in recording.events] if last < LONGEST else []
+    for distance in range(1, NEAR + 1):
+        for line, place in ((last, last - distance), (last, last + distance), (last - distance, last)):
+            low, high = min(line, place), max(line, place)
+            if low >= 0 and high < len(writers) and writers[low : high + 1].count(writers[line]) == 1:
+                yield line, place
 
 
 def _open(meaning: Meaning) -> Meaning:

@@ -27,7 +27,8 @@ class Explanation(Struct, frozen=True):
     """The reason why a recording is not a behaviour of the spec, as plain values.
 
     `before` are the last explained events, with what each of them changed.  `contradiction` is None where it
-    was not searched for.
+    was not searched for.  Of an event that is explained, and after which an invariant is false, `state` is
+    after it.
     """
 
     number: int
@@ -39,21 +40,22 @@ class Explanation(Struct, frozen=True):
     misses: tuple[Mapping[str, Any], ...]
     instead: tuple[str, ...]
     reason: str
+    invariant: str = ""
     contradiction: Contradiction | None = None
 
 
 def explanation_of(validator: Validator, recording: Recording, blocked: Blocked) -> Explanation:
     """The explanation of a blocked recording."""
     first = max(0, blocked.number - 1 - LAST)
-    misses = near_misses(validator, blocked)
+    misses = () if blocked.invariant else near_misses(validator, blocked)
     # The nearest candidate: of thousands a reader needs one.
     shown = blocked.candidates[misses[0].candidate] if misses else blocked.candidates[0]
     return Explanation(
         blocked.number, blocked.event, _calls(blocked.meaning),
         tuple(_changes(recording.events, at) for at in range(first, blocked.number - 1)),
         len(blocked.candidates),
-        tuple(_lines(validator, shown)), tuple(map(_miss, misses)), instead(validator, blocked),
-        blocked.reason,
+        tuple(_lines(validator, shown)), tuple(map(_miss, misses)),
+        () if blocked.invariant else instead(validator, blocked), blocked.reason, blocked.invariant,
     )  # fmt: skip
 
 
@@ -122,11 +124,18 @@ def _miss(miss: NearMiss) -> dict[str, Any]:
 
 def render(name: str, events: int, explanation: Explanation) -> str:
     """The explanation as text."""
-    lines = [f"{name}: no behaviour of the spec explains event {explanation.number} of {events}", ""]
+    what, after = "no behaviour of the spec explains", "before"
+    if explanation.invariant:
+        what, after = f"the invariant `{explanation.invariant}` is false after", "after"
+    lines = [f"{name}: {what} event {explanation.number} of {events}", ""]
     lines += ["the explained events before it, with their changes:"] if explanation.before else []
     first = explanation.number - len(explanation.before)
     lines += [f"{first + n:6}  {_event(one)}" for n, one in enumerate(explanation.before)]
-    lines += ["", "the unexplained event:", f"{explanation.number:6}  {_event(explanation.event)}"]
+    lines += [
+        "",
+        "the event:" if explanation.invariant else "the unexplained event:",
+        f"{explanation.number:6}  {_event(explanation.event)}",
+    ]
     lines += [f"        read as {' or '.join(explanation.calls)}" if explanation.calls else "", ""]
     if explanation.reason:
         lines += [f"why: {explanation.reason}", ""]
@@ -141,12 +150,18 @@ def render(name: str, events: int, explanation: Explanation) -> str:
         lines += ["steps that lead to a state like the event's: " + ", ".join(explanation.instead), ""]
     if explanation.contradiction is not None:
         lines += [*_contradiction(explanation.contradiction), ""]
-    lines += ["a state of the spec before the event:"]
+    lines += [f"a state of the spec {after} the event:"]
     lines += [f"  {name} = {value}" for name, value in explanation.state]
     return "\n".join(line for n, line in enumerate(lines) if line or (n and lines[n - 1]))
 
 
 def _contradiction(found: Contradiction) -> Iterator[str]:
+    if found.order is not None:
+        moved, after = found.order
+        place = f"after line {after}, which another writer wrote" if after else "first"
+        yield f"in another order all lines so far are explained: line {moved} {place}"
+    if not found.lines:
+        return
     given = f" after the first {found.given} events" if found.given else ""
     count = len(found.lines)
     lines = "this line alone" if count == 1 else f"these {count} lines"

@@ -10,7 +10,8 @@ and the other, which needs one, was the right one.  So a recording that is block
 followed again with silent steps of every candidate at every event (`Haste.EAGER`), and only an event that
 is not explained then is reported.  Both take at most `Tracing.most_silent` silent steps in a row.
 
-A recording is accepted iff candidates are left after its last event.  Otherwise `blocked` is the
+A recording is accepted iff candidates are left after its last event, and after no event the model's
+invariants are false in all of them.  Otherwise `blocked` is the
 event, with the candidates before it (see `nearmiss` for the reasons).  If the
 candidates are too many to be followed there is no verdict: `gave_up` has the reason.
 
@@ -26,7 +27,7 @@ are computed, so the cost is that of the events and not of the spec.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -46,6 +47,7 @@ from specchk.ir.footprint import starts_list_horizon
 from specchk.ir.types import Map
 from specchk.meaning.paths import NotSymbolic
 from specchk.meaning.step import Stepper
+from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State, Values, show
 
 # Eight times what a campaign accepts (`MOST_AT_ONCE`): up to here a recording is explained to its end and its
@@ -71,6 +73,7 @@ class Blocked(Struct, frozen=True):
     candidates: tuple[State, ...]
     reason: str = ""
     is_beyond: bool = False  # an argument or a field of the event is above a horizon
+    invariant: str = ""  # one that is false after the event, in each of the candidates, which are then those
 
 
 class Explained(Struct):
@@ -151,6 +154,25 @@ class Validator:
         return self.without_horizons if self.horizons is Horizons.OPEN else self
 
     @cached_property
+    def _invariants(self) -> list[tuple[str, Callable[[list[Any]], Any]]]:
+        compiled = self.fields.make_evaluator().compile
+        # A number that no event shows has no value.
+        kept = () if self.horizons is Horizons.OPEN else self.program.invariants
+        return [(prop.name, compiled(prop.body)) for prop in kept]
+
+    def broken(self, states: Sequence[State]) -> str:
+        """An invariant that is false in all of some states, or nothing."""
+        for name, holds in self._invariants:
+            if not any(_may_hold(holds, [*state, *state, *self._room]) for state in states):
+                return name
+        return ""
+
+    @cached_property
+    def _room(self) -> list[int]:
+        """Room for the locals of any invariant."""
+        return [0] * (max((prop.locals for prop in self.program.invariants), default=0) + 8)
+
+    @cached_property
     def stepper(self) -> Stepper:
         """All steps of the program."""
         return Stepper(self.program)
@@ -166,7 +188,9 @@ class Validator:
             explained = self.without_horizons._explained(tracing.again(), recording)
             blocked = explained.blocked
         # An event that the tracing refuses is refused in any state.
-        if blocked is None or blocked.reason or not self._lists_horizon(tracing, recording, explained):
+        if blocked is None or blocked.reason or blocked.invariant:
+            return explained
+        if not self._lists_horizon(tracing, recording, explained):
             return explained
         try:
             explained = self.with_open_numbers._explained(tracing.again(), recording)
@@ -248,6 +272,9 @@ class Validator:
             explained.most = max(explained.most, len(candidates))
             if read.shown is not None:
                 compared.add(read.shown[0], read.shown[2])
+            if broken := self.broken(after):
+                explained.blocked = Blocked(number, event, meaning, after, invariant=broken)
+                return explained
         return explained
 
     @staticmethod
@@ -382,3 +409,11 @@ class Validator:
     def keys(kind: Map) -> list[str]:
         """The keys of a map as written in the spec, in the order of its values."""
         return [show(key, kind.key) for key in Values().values(kind.key)]
+
+
+def _may_hold(holds: Callable[[list[Any]], Any], env: list[Any]) -> bool:
+    """Whether a property holds in an environment, or has no value there."""
+    try:
+        return bool(holds(env))
+    except Undefined:
+        return True
