@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from tempfile import TemporaryDirectory
 from threading import get_ident
 from typing import Any, BinaryIO
 
@@ -25,6 +24,7 @@ from specchk.export.columns import distinct
 from specchk.export.manifest import Export
 from specchk.export.pairs import Pairs
 from specchk.export.storage import Storage, local_path
+from specchk.guardian import temporary_folder
 
 Reader = Callable[[Any], Any]
 AT_ONCE = 1024
@@ -52,7 +52,7 @@ class Answer(Struct, frozen=True):
 def answered(exports: Sequence[Export], text: str) -> Iterator[Answer]:
     """The answer to a statement; raises `BadQuery`, also while rows are read."""
     # DuckDB's default for what does not fit into memory is a folder in the current directory.
-    with TemporaryDirectory(prefix="specchk-sql-") as spill, duckdb.connect() as connection:
+    with temporary_folder("specchk-sql-") as spill, duckdb.connect() as connection:
         schemas = _views(connection, exports, spill)
         try:
             result = connection.execute(_statement(connection, text))

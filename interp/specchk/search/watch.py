@@ -74,6 +74,7 @@ class LimitWatch:
         self._over.set()
         if self._before is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)  # discards a tick that waits for a thread
             signal.signal(signal.SIGALRM, self._before)
         self._thread.join()
 

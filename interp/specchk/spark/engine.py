@@ -13,7 +13,6 @@ Not here: tasks (`tasks`), and how a session is obtained (`session`).
 
 from __future__ import annotations
 
-import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ from msgspec.structs import replace
 from pyspark import SparkContext
 
 from specchk.export.storage import Storage, Unwritable, answering, as_all_name_it, storage_at
+from specchk.guardian import temporary_folder
 from specchk.ir.program import Program
 from specchk.ir.types import Room
 from specchk.meaning.behaviours.fairness import FairSteps
@@ -88,7 +88,7 @@ def search(
     if options.ledger is None:
         with (
             local_session(options.master, dict(options.settings)) as context,
-            tempfile.TemporaryDirectory(prefix="specchk-ledger-", ignore_cleanup_errors=True) as folder,
+            temporary_folder("specchk-ledger-") as folder,
         ):
             return _searched(program, options, on_progress, context, folder)
     place = as_all_name_it(options.ledger)

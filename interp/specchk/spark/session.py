@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from threading import Event, Timer, current_thread, main_thread
@@ -25,6 +23,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
+from specchk.guardian import temporary_folder
 from specchk.search.engine import Unavailable, Unusable
 from specchk.spark import reasons
 from specchk.spark.worker import probe
@@ -102,9 +101,9 @@ def _interrupt_later() -> Iterator[Event]:
 @cache
 def lasting_folder() -> str:
     """A folder that exists until this process ends."""
-    folder = tempfile.mkdtemp(prefix="specchk-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    stack = ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(temporary_folder())
 
 
 def is_submitted() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +29,7 @@ from specchk.conform.recordings.rows import TABLES
 from specchk.conform.report.campaign_report import as_json as as_json_of
 from specchk.conform.report.campaign_report import text, verdict
 from specchk.conform.work.kit import kit_of
+from specchk.guardian import temporary_folder
 from specchk.lang.frontend import CheckedSpec, check
 from specchk.processes import cores
 from specchk.search.engine import Unusable
@@ -129,7 +129,7 @@ class PipelineChoice:
             return self.idle is None or last is None or monotonic() - last <= self.idle
 
         context: Any = work.crew.team.context  # type: ignore[attr-defined]
-        with tempfile.TemporaryDirectory() as temporary:
+        with temporary_folder() as temporary:
             checkpoint = tables.checkpoint if tables is not None else str(Path(temporary, "checkpoint"))
             stream.follow(context, folder, checkpoint, take, tick, follower.end)
         tally = follower.finish()

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec import Struct
@@ -23,6 +22,7 @@ from specchk.cli.ends import exit_code
 from specchk.cli.exits import Exit
 from specchk.cli.output import echo
 from specchk.conform.work.forks import Ended, Say, run_all
+from specchk.guardian import temporary_folder
 from specchk.processes import cores
 
 Commands = Mapping[str, Callable[[], object]]  # by the binding that each is for
@@ -44,7 +44,7 @@ def run_each(commands: Commands, *, as_json: bool) -> int:
     names = list(commands)
     reports: dict[int, Printed] = {}
     due = 0
-    with TemporaryDirectory(prefix="specchk-") as folder:
+    with temporary_folder() as folder:
         places = [Path(folder, str(number)) for number in range(len(names))]
 
         def note(number: int, ended: Ended) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
 
+from specchk.guardian import temporary_folder
 from specchk.kept import replace
 from specchk.lang.text.given import check_regular, is_regular, read
 
@@ -40,7 +40,7 @@ def refused(name: Any) -> Iterator[None]:
 @contextmanager
 def lasting(paths: Sequence[Path]) -> Iterator[list[Path]]:
     """The same files, for several readings: of a pipe or device, a copy with the same name."""
-    with TemporaryDirectory(prefix="specchk-") as folder:
+    with temporary_folder() as folder:
         yield [_lasting(path, Path(folder) / str(number)) for number, path in enumerate(paths)]
 
 

@@ -22,9 +22,9 @@ from time import monotonic
 
 from msgspec import Struct, field
 
-from specchk.conform.adapter.guardian import KILL_GROUP, Guardian
 from specchk.conform.adapter.wire import shown_line
 from specchk.conform.contract.failures import DIED, GARBLED, HUNG, ImplementationFailure
+from specchk.guardian import KILL_GROUP, Guardian
 
 CHUNK = 1 << 16
 LONGEST_LINE = 1 << 24  # bytes; a longer one is no answer

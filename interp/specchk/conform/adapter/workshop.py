@@ -26,10 +26,10 @@ from time import monotonic
 
 from msgspec import Struct
 
-from specchk.conform.adapter.guardian import KILL_GROUP, REMOVE, Guardian
 from specchk.conform.adapter.link import CHUNK, KEPT_ERRORS, TICK_S, Launch
 from specchk.conform.contract.binding import BindingError, Mistake
 from specchk.conform.contract.known_bad import BadFile, BadStart, NoSuchText
+from specchk.guardian import KILL_GROUP, REMOVE, Guardian
 from specchk.processes import own_needs
 
 BUILD = "{build}"

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from shutil import rmtree
+from tempfile import mkdtemp
 
 SHELL = "/bin/sh"
 # An orderly process ends when its input does; a second later nothing of its group is left.
@@ -56,3 +59,17 @@ class Guardian:
             os.close(self._ours)
             # It is no child of a fork, which must neither wait for it nor warn that it still runs.
             self._shell.returncode = 0
+
+
+@contextmanager
+def temporary_folder(prefix: str = "specchk-") -> Iterator[str]:
+    """A folder that is removed with the context, and with the process, however that ends."""
+    folder = mkdtemp(prefix=prefix)
+    try:
+        guardian = Guardian(REMOVE, folder)
+        try:
+            yield folder
+        finally:
+            guardian.dismiss()
+    finally:
+        rmtree(folder, ignore_errors=True)  # a guardian that was killed removes nothing
