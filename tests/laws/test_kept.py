@@ -43,7 +43,6 @@ WRITERS = {
     "specchk.kept": "keeps",
     "specchk.conform.adapter.workshop": "a private copy for one process, in a folder that nothing else reads",
     "specchk.export.storage": "slices and ledgers have their own trailers",
-    "specchk.spark.one_machine": "so do they",
     "specchk.native.checkpoint": "so have checkpoints",
 }
 ABOUT_SEARCH = {

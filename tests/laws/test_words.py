@@ -21,7 +21,6 @@ CATCHES = {
     "specchk.conform.contract.load": "a user's file may raise anything, which is reported with its line",
     "replog.sim.run": "a core that raises, whatever it is sent, is what this oracle looks for",
     "specchk.spark.jobs": "an executor hands what a piece of work raises to the driver, which raises it",
-    "specchk.spark.stages": "a job's thread hands what it raises to the driver's, which raises it",
     "specchk.parallel": "another process hands what it raises to the one that began it, which raises it",
     "specchk.symbolic.workers": "a forked process hands what it raises to its parent, which raises it",
 }
