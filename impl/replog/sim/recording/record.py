@@ -60,6 +60,8 @@ class RecordedWorld(World):
         self._numbers: dict[int, int] = {}
         self._checksums = Checksums()
         self._before: Before | None = None
+        self.fences_joining = False
+        """Whether the session of who is proposed next ends while the proposal is under way."""
         super().__init__(options, network)
         self.first = next(iter(self.partitions))
         self.recorded = self.first if len(self.partitions) > 1 else ""
@@ -294,13 +296,21 @@ class RecordedWorld(World):
         self.counters.steps += 1
         if isinstance(item, Alarm):
             self._keep_all_but_one()
+        own = own_item(item, self.recorded)
+        if isinstance(own, Delivery) and isinstance(own.message, messages.AlterPartitionRequest):
+            self._fence_joining(own.message)
         before = dict(self.controller.state.brokers)
         effects = self.controller.handle(event_of(item), self.now_ms)
         self._decided(before)
-        own = own_item(item, self.recorded)
         if isinstance(own, Delivery) and isinstance(own.message, messages.AlterPartitionRequest):
             self._judged(own.source, own_effects(effects, self.recorded))
         self.perform_for(CONTROLLER, effects)
+
+    def _fence_joining(self, proposal: messages.AlterPartitionRequest) -> None:
+        joining = [member for member, _ in proposal.new_isr if member not in self.image.isr]
+        if joining and self.fences_joining:
+            self.fences_joining = False
+            self.fence(joining[0])
 
     def _keep_all_but_one(self) -> None:
         """Let only one of several expired sessions end in this check, as Kafka's controller does."""
