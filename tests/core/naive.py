@@ -4,12 +4,14 @@
 Nothing of `core` or `ir` is used.  Values are Python's own - ints, names as strings, frozensets,
 tuples for sequences, `Dict` (a hashable dict) for records, maps and the counts of bags, `()` or
 `("some", x)` for options, (tag, Dict) for unions - and every construct is one recursive case.
-`Nothing` is raised where there is no value, `Cut` where a step would pass a horizon.
+`Nothing` is raised where there is no value, `Cut` where a step would pass a horizon.  A path through an
+action collects its changes unevaluated: they mean nothing unless all of its conditions hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -19,6 +21,9 @@ from specchk.lang.check import types as lang
 from specchk.lang.check.models import FixedModel
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls, tree
+
+# An assignment, its new value, and the names in scope.
+Change = tuple[decls.Assign | decls.AssignIn, Callable[[], Any], dict[str, Any]]
 
 
 class Naive:
@@ -277,19 +282,30 @@ class Naive:
             case lang.Option():
                 [self.stored(item, kind.item) for item in value[1:]]
             case lang.Record():
-                [self.stored(value[name], item) for name, item in sorted(kind.fields)]
+                self.each([(value[name], item) for name, item in kind.fields])
             case lang.Union():
                 self.stored(value[1], dict(kind.variants)[value[0]])
             case lang.Map():
-                [self.stored(value[key], kind.value) for key in ascending(value)]
+                self.each([(value[key], kind.value) for key in value])
             case lang.Set():
-                [self.stored(item, kind.item) for item in ascending(value)]
+                self.each([(item, kind.item) for item in value])
             case lang.Seq() | lang.Bag():
                 size = len(value) if isinstance(value, tuple) else sum(value.values())
                 if size > self.value(kind.limit, Dict(), {}):
                     raise Nothing
-                [self.stored(item, kind.item) for item in value]
+                self.each([(item, kind.item) for item in value])
         return value
+
+    def each(self, parts: list[tuple[Any, lang.Type]]) -> None:
+        """As `stored`, for several parts: `Nothing` if that holds of one, whatever holds of others."""
+        is_cut = False
+        for value, kind in parts:
+            try:
+                self.stored(value, kind)
+            except Cut:
+                is_cut = True
+        if is_cut:
+            raise Cut
 
     def initial(self) -> list[Dict]:
         columns = []
@@ -320,69 +336,76 @@ class Naive:
             domains = [self.universe(self.facts.declared[id(p.type)]) for p in action.params]
             for args in product(*domains):
                 names = {p.name: arg for p, arg in zip(action.params, args, strict=True)}
-                for writes in self.run(action.body, state, names, {}):
-                    after = state
-                    for (variable, *path), value in writes.items():
-                        after = Dict({**after, variable: self.put(after[variable], path, value)})
-                    found.append((action.name, after))
+                for changes in self.run(action.body, state, names, []):
+                    after = self.changed(changes, state)
+                    if after is not None:
+                        found.append((action.name, after))
         return found
 
-    def run(self, body, state, names, writes) -> Iterator[dict[tuple[Any, ...], Any]]:
-        """The paths through a block, each as its writes: (variable, *path) -> value."""
+    def changed(self, changes: list[Change], state: Dict) -> Dict | None:
+        """The state after some changes; None if one is cut off, `Nothing` if one has no value."""
+        writes: dict[tuple[Any, ...], Any] = {}
+        is_cut = False
+        for stmt, value, names in changes:
+            kind = self.facts.declared[id(self.spec.variables[stmt.target.text].type)]
+            path = self.path(stmt.path, state, names)
+            for key in path:
+                match kind:
+                    case lang.Record():
+                        kind = dict(kind.fields)[key]
+                    case lang.Map():
+                        kind = kind.value
+                    case lang.Seq():
+                        kind = kind.item
+            place = (stmt.target.text, *path)
+            self.put(state[stmt.target.text], path, None)
+            if any(place[: len(other)] == other[: len(place)] for other in writes):
+                raise Nothing
+            try:
+                writes[place] = self.stored(value(), kind)
+            except Cut:
+                writes[place], is_cut = None, True
+        if is_cut:
+            return None
+        after = state
+        for (variable, *path), new in writes.items():
+            after = Dict({**after, variable: self.put(after[variable], path, new)})
+        return after
+
+    def run(self, body, state, names, changes) -> Iterator[list[Change]]:
+        """The paths through a block on which all conditions hold, each as its changes."""
         if not body:
-            yield writes
+            yield changes
             return
         stmt, rest = body[0], body[1:]
         match stmt:
             case decls.Require():
                 if self.value(stmt.condition, state, names):
-                    yield from self.run(rest, state, names, writes)
+                    yield from self.run(rest, state, names, changes)
             case decls.Let():
                 found = self.value(stmt.value, state, names)
                 if not stmt.unwraps:
-                    yield from self.run(rest, state, binding(names, stmt.bound, found), writes)
+                    yield from self.run(rest, state, binding(names, stmt.bound, found), changes)
                 elif found:
-                    yield from self.run(rest, state, binding(names, stmt.bound, found[1]), writes)
+                    yield from self.run(rest, state, binding(names, stmt.bound, found[1]), changes)
             case decls.Assign():
-                value = self.value(stmt.value, state, names)
-                yield from self.assign(stmt, value, rest, state, names, writes)
+                change = (stmt, partial(self.value, stmt.value, state, names), names)
+                yield from self.run(rest, state, names, [*changes, change])
             case decls.AssignIn():
-                for value in ascending(self.value(stmt.domain, state, names)):
-                    yield from self.assign(stmt, value, rest, state, names, writes)
+                for item in ascending(self.value(stmt.domain, state, names)):
+                    change = (stmt, partial(lambda value: value, item), names)
+                    yield from self.run(rest, state, names, [*changes, change])
             case decls.Any():
                 for inner in self.choices(stmt.binders, state, names):
-                    for more in self.run(stmt.body, state, inner, writes):
+                    for more in self.run(stmt.body, state, inner, changes):
                         yield from self.run(rest, state, names, more)
             case decls.Either():
                 for branch in stmt.branches:
-                    for more in self.run(branch, state, names, writes):
+                    for more in self.run(branch, state, names, changes):
                         yield from self.run(rest, state, names, more)
             case decls.When():
                 branch = stmt.then if self.value(stmt.condition, state, names) else stmt.orelse
-                for more in self.run(branch, state, names, writes):
+                for more in self.run(branch, state, names, changes):
                     yield from self.run(rest, state, names, more)
             case decls.Skip():
-                yield from self.run(rest, state, names, writes)
-
-    def assign(self, stmt, value, rest, state, names, writes) -> Iterator[dict[tuple[Any, ...], Any]]:
-        kind = self.facts.declared[id(self.spec.variables[stmt.target.text].type)]
-        path = self.path(stmt.path, state, names)
-        for key in path:
-            match kind:
-                case lang.Record():
-                    kind = dict(kind.fields)[key]
-                case lang.Map():
-                    kind = kind.value
-                case lang.Seq():
-                    kind = kind.item
-        try:
-            self.stored(value, kind)
-        except Cut:
-            return
-        place = (stmt.target.text, *path)
-        self.put(state[stmt.target.text], path, value)
-        for other in writes:
-            shorter = min(len(place), len(other))
-            if place[:shorter] == other[:shorter]:
-                raise Nothing
-        yield from self.run(rest, state, names, {**writes, place: value})
+                yield from self.run(rest, state, names, changes)

@@ -102,7 +102,7 @@ def test_coverage_counts_what_a_hand_counts() -> None:
     assert counts["up", "when"] == counts["up", "else"] == 1
     assert counts["never", "never"] == 0
     assert counts["half", "half"] == counts["half", "either 2"] == 3
-    assert counts["half", "either 1"] == 3  # entered, though its guard holds nowhere
+    assert counts["half", "either 1"] == 0  # its guard holds nowhere, so no step takes it
     assert counts["asked", "x == 1"] == 1
     assert counts["idle", "x * 2 == 3"] == 0
 

@@ -118,7 +118,7 @@ def test_a_state_without_steps_counts_none() -> None:
         if p.kind == "action"
     }
     # Of four states two have `turn == 1`, and in one other `far` is at its horizon.
-    assert (points["next"], points["beyond"], points["write"]) == (2, 1, 0)
+    assert (points["next"], points["beyond"], points["write"]) == (2, 2, 0)
     assert expected.statistics.horizon_cuts == 1
     for workers in (1, 2):
         native = search(partly, NativeOptions(keep_going=True, workers=workers))

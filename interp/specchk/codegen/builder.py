@@ -44,7 +44,7 @@ class Switch:
 
     def add_case(self, value: ir.Value, block: ir.Block) -> None:
         """Add the target block for a number."""
-        self._block.targets.append(block)
+        self._block.lead(block)
         self._cases.append(f"{value}, label {block.text}")
 
     def line(self) -> str:
@@ -188,7 +188,7 @@ class IRBuilder:
         assert not block.is_terminated, "the block has ended"
         block.is_terminated = True
         block.lines.append(line)
-        block.targets += targets
+        block.lead(*targets)
 
     def branch(self, target: ir.Block) -> None:
         """Jump to a block."""

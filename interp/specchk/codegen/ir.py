@@ -139,14 +139,21 @@ class ArgumentValue(Value):
 class Block:
     """Instructions that run in sequence; the last one leaves the block."""
 
-    __slots__ = ("is_reached", "is_terminated", "lines", "targets", "text")
+    __slots__ = ("is_reached", "is_target", "is_terminated", "lines", "targets", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.lines: list[str | Callable[[], str]] = []  # calls: complete only when the function is
         self.is_terminated = False
         self.targets: list[Block] = []  # of its jumps
+        self.is_target = False  # of a jump that was built, reached or not
         self.is_reached = False  # once the function is complete: by jumps from its entry
+
+    def lead(self, *targets: Block) -> None:
+        """Note jumps from this block."""
+        for target in targets:
+            self.targets.append(target)
+            target.is_target = True
 
 
 class Global(Value):

@@ -1,11 +1,12 @@
 """An action as a predicate of two states: whether one of its paths leads from the first to the second.
 
     require p      p and ...                    any x in S: b      exists x in S: b ...
-    x'[k] = e      the new x is { x with [k]: e }, for what follows
     either, when   `or`, `if`, each branch with what follows
-    at the end     every variable's new value, or its old one, equals its value in the second state
+    at the end     x'[k] = e: the new x is { x with [k]: e }, one assignment after the other; and
+                   every variable's new value, or its old one, equals its value in the second state
 
-Paths are tried in the order of `meaning.step`, and parts that may be undefined are evaluated where it does.
+Paths are tried in the order of `meaning.step`, and parts that may be undefined are evaluated where it does:
+those of assignments where all conditions hold.
 For an action that always has a value, the variables that it leaves unchanged are compared first, and a name
 that is assigned unchanged to a variable gets its value from the second state.
 """
@@ -39,7 +40,7 @@ class _Written(Struct, frozen=True):
 
 
 _Writes = Mapping[int, _Written]
-_Then = Callable[[_Writes], Expr]
+_Then = Callable[[tuple[Assign, ...]], Expr]  # what follows, for the assignments so far
 
 
 class Relation:
@@ -73,7 +74,7 @@ class Relation:
         def ends(writes: _Writes) -> Expr:
             return operators.conjoined(span, [self._equal(slot, writes, span) for slot in late])
 
-        predicate = self._block(action.body, {}, ends, action)
+        predicate = self._block(action.body, (), lambda changes: self._changes(changes, {}, ends), action)
         for index, (param, domain) in reversed(list(enumerate(zip(action.params, domains, strict=True)))):
             known = frozenset(action.params[:index])
             predicate = self._some(param, domain, known, action.body, predicate)
@@ -105,42 +106,47 @@ class Relation:
         value = writes[slot].value if slot in writes else self.before[slot]
         return operators.applied(span, Op.EQ, self.after[slot], value)
 
-    def _block(self, body: Block, writes: _Writes, then: _Then, action: Action) -> Expr:
+    def _block(self, body: Block, changes: tuple[Assign, ...], then: _Then, action: Action) -> Expr:
         if not body:
-            return then(writes)
+            return then(changes)
         self._made += 1
         if self._made > MAX_STATEMENTS:
             message = f"`{action.name}` has too many ways to be compared with one step"
             hint = "split it into several actions; each `when` and `either` doubles what follows it"
             raise refusal("S509", action.span, message, hint)
         first, rest = body[0], body[1:]
-        return self._statement(first, writes, lambda after: self._block(rest, after, then, action), action)
+        return self._statement(first, changes, lambda after: self._block(rest, after, then, action), action)
 
-    def _statement(self, stmt: Stmt, writes: _Writes, then: _Then, action: Action) -> Expr:
+    def _statement(self, stmt: Stmt, changes: tuple[Assign, ...], then: _Then, action: Action) -> Expr:
         match stmt:
             case nodes.Guard():
-                return nodes.And(BOOL, stmt.condition.span, (stmt.condition, then(writes)))
+                return nodes.And(BOOL, stmt.condition.span, (stmt.condition, then(changes)))
             case nodes.Bind():
-                return nodes.Let(BOOL, stmt.value.span, stmt.local, stmt.value, then(writes))
+                return nodes.Let(BOOL, stmt.value.span, stmt.local, stmt.value, then(changes))
             case nodes.Unwrap():
                 span = stmt.value.span
                 # With `none` there is no way on; 1 is the tag of `some`.
                 no = Const(BOOL, span, False)
-                return nodes.Case(BOOL, span, stmt.value, ((1, stmt.local, then(writes)),), no)
+                return nodes.Case(BOOL, span, stmt.value, ((1, stmt.local, then(changes)),), no)
             case Assign():
-                return self._assign(stmt, writes, then)
+                return then((*changes, stmt))
             case nodes.Choice():
-                body = self._block(stmt.body, writes, then, action)
+                body = self._block(stmt.body, changes, then, action)
                 known = frozenset(action.params)
                 return self._some(stmt.local, stmt.domain, known, stmt.body, body)
             case nodes.Either():
-                ways = tuple(self._block(branch, writes, then, action) for branch in stmt.branches)
+                ways = tuple(self._block(branch, changes, then, action) for branch in stmt.branches)
                 return nodes.Or(BOOL, action.span, ways)
             case nodes.When():
-                yes, no_ = (self._block(branch, writes, then, action) for branch in (stmt.then, stmt.orelse))
+                yes, no_ = (self._block(branch, changes, then, action) for branch in (stmt.then, stmt.orelse))
                 return nodes.If(BOOL, stmt.condition.span, stmt.condition, yes, no_)
 
-    def _assign(self, stmt: Assign, writes: _Writes, then: _Then) -> Expr:
+    def _changes(self, changes: tuple[Assign, ...], writes: _Writes, then: Callable[[_Writes], Expr]) -> Expr:
+        if not changes:
+            return then(writes)
+        return self._assign(changes[0], writes, lambda after: self._changes(changes[1:], after, then))
+
+    def _assign(self, stmt: Assign, writes: _Writes, then: Callable[[_Writes], Expr]) -> Expr:
         known = writes.get(stmt.slot, _Written(self.before[stmt.slot], ()))
         keys = [step.key for step in stmt.path if step.key is not None]
 

@@ -150,11 +150,13 @@ def decided(program: Program, witnesses: Mapping[Condition, Property], outcome: 
 
 def _ended(outcome: Outcome, undefined: Collection[str]) -> str:
     # Not by the verdict: a condition without a value is a violation, and ends nothing.
-    if outcome.stopped is not None:
-        return "a budget ended the search" if outcome.stopped.budget else outcome.stopped.reason
+    if outcome.stopped is not None and outcome.stopped.budget:
+        return "a budget ended the search"
     # Where a step has no value a state has no successors.
     listed = ", ".join(f"`{name}`" for name in sorted(undefined))
-    return f"nothing was searched where {listed} is undefined" if undefined else ""
+    if undefined:
+        return f"nothing was searched where {listed} is undefined"
+    return "" if outcome.stopped is None else outcome.stopped.reason
 
 
 def _of_action(action: Action) -> Iterator[tuple[Condition, Expr]]:

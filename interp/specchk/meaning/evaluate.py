@@ -57,6 +57,8 @@ class Evaluator:
         self.variables = variables
         self.counts = counts
         self.horizons = horizons
+        # Collects the stored numbers above their horizons; None: the first one raises `BeyondHorizon`.
+        self.above: list[BeyondHorizon] | None = None
         self.first_local = 2 * variables
         # A subclass that compiles nodes in its own way is to see every node, unless its texts do, too.
         self._joins = type(self).compile is Evaluator.compile
@@ -261,10 +263,15 @@ class Evaluator:
     def _narrow(self, expr: nodes.Narrow) -> RuleText:
         # Without horizons only the lower end is left to check.
         kind = expr.type if self.horizons else without_horizons(expr.type)
-        check, body = checker(kind, expr.span), self.part(expr.body)
+        check, body, above = checker(kind, expr.span), self.part(expr.body), self.above
 
         def checked(value: nodes.Value) -> nodes.Value:
-            check(value)
+            try:
+                check(value)
+            except BeyondHorizon as beyond:
+                if above is None:
+                    raise
+                above.append(beyond)
             return value
 
         # Most are numbers within their ends.
@@ -314,7 +321,7 @@ def checker(kind: Type, span: Span) -> Check:
 def misfit(kind: Type) -> Callable[[nodes.Value], bool | None]:
     """A function that describes how a value of the type's shape is outside the type's ranges and limits.
 
-    None: it is not; True: a horizon is the first that it leaves; False: another end or a limit.
+    None: it is not; True: it leaves horizons only; False: another end or a limit.
     """
     check = checker(kind, _NOWHERE)
 
@@ -346,11 +353,16 @@ def _check_int(kind: Int, span: Span) -> Check:
 def _check_each(parts: list[Check], span: Span, limit: int | None = None, *, repeat: bool = False) -> Check:
     def check(value: nodes.Value) -> None:
         assert isinstance(value, tuple)
-        # The limit first, then the items ascending: of several misfits the first decides between undefined
-        # and beyond a horizon, and the kernel's code (`native.values.fitting`) meets them in this order.
+        beyond: BeyondHorizon | None = None
         if limit is not None and len(value) > limit:
             raise Undefined(span, f"{len(value)} items do not fit a limit of {limit}")
         for index, item in enumerate(value):
-            parts[0 if repeat else index](item)
+            # Undefined if one part is, whatever others are above horizons: in any order of parts.
+            try:
+                parts[0 if repeat else index](item)
+            except BeyondHorizon as above:
+                beyond = above
+        if beyond is not None:
+            raise beyond
 
     return check

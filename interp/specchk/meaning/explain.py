@@ -253,7 +253,7 @@ def blame(prop: Property, evaluator: Evaluator, env: Sequence[Any]) -> Blame:
 
 
 def false_guards(evaluator: Evaluator, action: Action, state: State, args: Sequence[Any]) -> list[Blame]:
-    """The false conjuncts of the guards at the beginning of an action's body, as at least one reason."""
+    """The false conjuncts of an action's guards above its first choice, as at least one reason."""
     env: list[Any] = [*state, *state, *([0] * (action.locals + len(state) + 1))]
     env[evaluator.first_local : evaluator.first_local + len(args)] = args
     found: list[Blame] = []
@@ -275,9 +275,10 @@ def false_guards(evaluator: Evaluator, action: Action, state: State, args: Seque
                         if not evaluator.compile(part)(env):
                             prop = Property("guard", action.name, part, action.locals, part.span)
                             found.append(blame(prop, evaluator, env))
+                case nodes.Assign():
+                    continue  # guards read the state before the step
                 case _:
-                    # After a choice or an assignment, guards depend on what was done; those at the
-                    # beginning are decided.
+                    # After a choice, guards may depend on what was chosen; those before it are decided.
                     break
     except Undefined as undefined:
         found = found or [Blame.of(undefined)]

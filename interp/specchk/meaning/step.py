@@ -6,7 +6,10 @@ statement the variables' new values are collected as one successor.  Writes are 
 back, so one environment serves all successors of a state.
 
 - Every right-hand side reads the state before the step; unassigned variables stay.
-- An assignment above a `nat upto` horizon means that this step is not taken; `horizon_cuts` counts.
+- Conditions are evaluated in order, up to the first that is false; one that is undefined is a fault.
+- A path on which all conditions hold is a step, unless an assignment on it is undefined, which is a fault, or
+  else above a `nat upto` horizon, which `horizon_cuts` counts.  So an assignment that has no value is only
+  noted (`pending`) until the end of its path, and means nothing if a condition below it is false.
 - Assigning one place twice on one path is undefined (found statically where it can be).
 """
 
@@ -48,9 +51,11 @@ class Stepper:
         self.counts = [0] * len(program.points)
         self.horizon_cuts = 0
         self.evaluator = self.make_evaluator()
+        self.evaluator.above = []  # of the present assignments: they may be undefined all the same
         self._locals = max((action.locals for action in program.actions), default=0)
-        # Behind the locals a place for each variable, where `_claim` keeps which parts of it were assigned.
-        self._blank = (0,) * (self._locals + self.size)
+        # Behind the locals a place for each variable, where `_claim` keeps which parts of it were assigned,
+        # and one for an assignment without a value on the present path: None, `Undefined`, `BeyondHorizon`.
+        self._blank = (*(0,) * (self._locals + self.size), None)
         self._out: list[Successor] = []
         values = Values()
         self._compiled = [self.compiled(index, act, values) for index, act in enumerate(program.actions)]
@@ -142,6 +147,7 @@ class Compiled:
         self.size = stepper.size
         self.evaluator = stepper.evaluator
         self.paths = 2 * self.size + stepper._locals
+        self.pending = self.paths + self.size
         self.often = assigned_often(action.body)
         self.domains = [self.domain(param.type, values) for param in action.params]
 
@@ -182,14 +188,28 @@ class Compiled:
         return several
 
     def _emit(self, first: int, count: int) -> Run:
-        out, index, size = self.stepper._out, self.index, self.size
+        stepper, reach, pending = self.stepper, self._reach(first, count), self.pending
         counts, point = self.stepper.counts, self.action.point
 
         def emit(e: list[Any]) -> None:
+            if e[pending] is None:
+                reach(e)
+            elif isinstance(e[pending], Undefined):
+                raise e[pending]
+            else:
+                stepper.horizon_cuts += 1
             counts[point] += 1
-            out.append((index, tuple(e[first : first + count]), tuple(e[size : 2 * size])))
 
         return emit
+
+    def _reach(self, first: int, count: int) -> Run:
+        """Add a successor; overridden in `meaning.tracing`."""
+        out, index, size = self.stepper._out, self.index, self.size
+
+        def reach(e: list[Any]) -> None:
+            out.append((index, tuple(e[first : first + count]), tuple(e[size : 2 * size])))
+
+        return reach
 
     def block(self, body: nodes.Block, then: Run) -> Run:
         """The function of a block's statements followed by the rest."""
@@ -238,25 +258,22 @@ class Compiled:
         slots = dict.fromkeys(stmt.slot for stmt in assigns)
         changed = [self.size + slot for slot in slots]
         changed += [self.paths + slot for slot in slots if slot in self.often]
-        places = [RuleText("{}", (place,)) for place in changed]
+        places = [RuleText("{}", (place,)) for place in [*changed, self.pending]]
+        lines += [filled(f"old{n} = e[{{}}]", [place]) for n, place in enumerate(places)]
+        for stmt in assigns:
+            lines += [RuleText("try:"), *indented(self._written(stmt))]
+            lines.append(RuleText("except {} as reason: {}(e, reason)", (Undefined, self._postpone)))
+        above = self.evaluator.above
+        lines.append(RuleText("if {}: {}(e, {}[0])", (above, self._postpone, above)))
         undone = [filled(f"e[{{}}] = old{n}", [place]) for n, place in enumerate(places)]
-        written = [line for stmt in assigns for line in self._written(stmt)]
-        lines += [
-            *[filled(f"old{n} = e[{{}}]", [place]) for n, place in enumerate(places)],
-            RuleText("try:"),
-            *indented(written),
-            RuleText("except {}:", (BeyondHorizon,)),
-            *indented([*undone, RuleText("return {}()", (self._cut,))]),
-            # Outside the `try`: exceeding a horizon in a later statement is that statement's, and is counted
-            # there.
-            called(then),
-            *undone,
-        ]
-        return body_of(lines)
+        return body_of([*lines, called(then), *undone])
 
-    def _cut(self) -> None:
-        """Count a step cut off by a horizon."""
-        self.stepper.horizon_cuts += 1
+    def _postpone(self, e: list[Any], reason: Undefined | BeyondHorizon) -> None:
+        """Note that an assignment cannot be made; the first that is undefined counts, or else any."""
+        if not isinstance(e[self.pending], Undefined):
+            e[self.pending] = reason
+        if self.evaluator.above:
+            self.evaluator.above.clear()
 
     def _test(self, stmt: Test) -> list[RuleText]:
         # False, it ends the way and not only the block around it: `then` has all that follows, also behind
@@ -302,8 +319,15 @@ class Compiled:
         return run
 
     def _covered(self, point: int, run: Run) -> list[RuleText]:
-        """Count a branch, and run it."""
-        return [RuleText("{}[{}] += 1", (self.stepper.counts, point)), called(run)]
+        """Run a branch, and count the steps that it leads to."""
+        stepper, counts, out = self.stepper, self.stepper.counts, self.stepper._out
+
+        def covered(e: list[Any]) -> None:
+            before = len(out) + stepper.horizon_cuts
+            run(e)
+            counts[point] += len(out) + stepper.horizon_cuts - before
+
+        return [called(covered)]
 
     def _either(self, stmt: nodes.Either, then: Run) -> Run:
         pairs = zip(stmt.points, stmt.branches, strict=True)
@@ -321,11 +345,9 @@ class Compiled:
 
     def _written(self, stmt: nodes.Assign) -> list[RuleText]:
         """Give a variable its new value."""
-        # Keys, value, claim, index: the order decides which of two faults is reported, and the compiled
-        # engine has the same (`native.kernel.steps`).
+        # The value last: a value above a horizon leaves nothing else unchecked.
         target = RuleText("{}", (self.size + stmt.slot,))
         lines = [filled(f"key{n} = {{}}", [self._key(step)]) for n, step in enumerate(stmt.path)]
-        lines.append(filled("new = {}", [self.evaluator.part(stmt.value)]))
         if stmt.slot in self.often:
             written, path = self.paths + stmt.slot, "".join(f"key{n}, " for n in range(len(stmt.path)))
             lines.append(RuleText(f"{{}}(e, {{}}, ({path}), {{}})", (_claim, written, stmt)))
@@ -334,6 +356,7 @@ class Compiled:
                 filled("part0 = e[{}]", [target]) if not n else RuleText(f"part{n} = part{n - 1}[key{n - 1}]")
             )
             lines += [part, *self._inside(n, step, stmt)]
+        lines.append(filled("new = {}", [self.evaluator.part(stmt.value)]))
         # As `replaced` does.
         for n in reversed(range(len(stmt.path))):
             lines += [RuleText(f"items = list(part{n})"), RuleText(f"items[key{n}] = new")]

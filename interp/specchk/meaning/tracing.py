@@ -15,7 +15,7 @@ A mark is (what, where, how it came out):
     end      a guard's part, an option, a choice     why a path ended
 
 A path whose guard is false is continued through the guards after it, up to the first statement with
-an effect: a refusal is described by all guards that forbid the step, not by the first one.
+alternatives: a refusal is described by all guards that forbid the step, not by the first one.
 
 Places are spans of the source, so an inlined definition has the same marks wherever it is used, and
 a comparison in a loop has all the marks that it gets there.
@@ -214,15 +214,14 @@ class _Watched(Compiled):
         self.body = self._scoped(self.body)
 
     def _emit(self, first: int, count: int) -> Run:
+        return self._unless_failing(super()._emit(first, count), self._end)
+
+    def _reach(self, first: int, count: int) -> Run:
         size, tracer = self.size, self.stepper
+        return lambda e: tracer.reach(tuple(e[size : 2 * size]))
 
-        def emit(e: list[Any]) -> None:
-            if tracer.failing:
-                tracer.end()
-            else:
-                tracer.reach(tuple(e[size : 2 * size]))
-
-        return emit
+    def _end(self, _: list[Any]) -> None:
+        self.stepper.end()
 
     def block(self, body: Block, then: Run) -> Run:
         """Each statement separately, since each may end a path."""
@@ -234,19 +233,21 @@ class _Watched(Compiled):
         if isinstance(stmt, Guard):
             return self._guard(stmt, then)
         run = super()._statement(stmt, then)
-        # Guards, bindings and options are followed after a failure; anything that has an effect is not.
-        return self._unless_failing(run) if isinstance(stmt, Assign | Choice | Either | When) else run
+        # Guards, bindings and options are followed after a failure, assignments passed; alternatives are not.
+        if isinstance(stmt, Assign):
+            return self._unless_failing(run, then)
+        return self._unless_failing(run, self._end) if isinstance(stmt, Choice | Either | When) else run
 
     def _each(self, run: Run) -> Run:
         return self._scoped(run)
 
-    def _unless_failing(self, run: Run) -> Run:
-        """The effect of a statement, if it has one; a path that failed before it ends here."""
+    def _unless_failing(self, run: Run, otherwise: Run) -> Run:
+        """A statement on a path that has not failed before it, and the way on for one that has."""
         tracer = self.stepper
 
         def unless_failing(e: list[Any]) -> None:
             if tracer.failing:
-                tracer.end()
+                otherwise(e)
             else:
                 run(e)
 

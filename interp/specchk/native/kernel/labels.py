@@ -76,7 +76,7 @@ class Judging(ExpressionEmitter):
         for index, prop in enumerate(self.predicates):
             chosen.add_case(asm.val(index), here := asm.block("predicate"))
             asm.enter(here)
-            self.undefined = self.beyond = asm.block("undefined")
+            self.undefined = asm.block("undefined")
             asm.b.ret(asm.val(asm.select(self.value(prop.body), TRUE, FALSE)))
             asm.enter(self.undefined)
             asm.b.ret(asm.val(UNDEFINED))

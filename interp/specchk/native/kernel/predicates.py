@@ -72,7 +72,7 @@ class Predicates(ExpressionEmitter):
     def truth(self, prop: Property, if_undefined: Val) -> Val:
         """Whether a property holds; notes an undefined one."""
         answer, done = self.asm.cell(I1, if_undefined), self.asm.block("known")
-        self.undefined = self.beyond = self.asm.block("undefined")
+        self.undefined = self.asm.block("undefined")
         # A predicate stores nothing, so a value above a horizon can only be undefined here.
         self.asm.b.store(self.asm.val(self.value(prop.body), I1), answer)
         self.asm.goto(done)
@@ -97,7 +97,7 @@ class Predicates(ExpressionEmitter):
     def _check(self, prop: Property, *, note_if: bool) -> None:
         kind = "reached" if prop.kind == "reachable" else prop.kind
         asm, done = self.asm, self.asm.block("checked")
-        self.undefined = self.beyond = asm.block("undefined")
+        self.undefined = asm.block("undefined")
         value = self.value(prop.body)
         asm.when(value if note_if else asm.negate(value), lambda: self._note(RecordKind(kind, prop.name)))
         asm.goto(done)

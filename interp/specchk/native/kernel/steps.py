@@ -3,7 +3,8 @@
 As in `meaning.step`, a block is built from its first statement on, each statement continuing with what
 follows it, once for each path.  A `BlockPath` is one such path at build time: the words of the state after
 it, and the block where the next path begins.  After a `when` without choices inside, the two paths join, and
-the rest is built once; other alternatives each get a copy of the rest (or a loop around it).
+the rest is built once, as after an assignment that may have no value; other alternatives each get a copy of
+the rest (or a loop around it).
 
 The plain guards at the head of an action are decided as soon as the parameters they mention are
 chosen, before the other parameters are enumerated.
@@ -11,7 +12,8 @@ chosen, before the other parameters are enumerated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import ClassVar, assert_never
 
 from msgspec.structs import replace
@@ -28,7 +30,7 @@ from specchk.native.machine.frames import Thread
 from specchk.native.machine.layout import WORD, StateLayout, field_offset, width
 from specchk.native.values.codes import constant
 from specchk.native.values.domains import item_kind
-from specchk.native.values.expressions import ExpressionEmitter, read_bits, write_bits
+from specchk.native.values.expressions import ExpressionEmitter, HorizonNote, read_bits, write_bits
 from specchk.native.values.operators import key_position
 from specchk.native.values.order import Head, best_order, head_of
 from specchk.native.values.sequence_rules import check_index
@@ -74,7 +76,7 @@ class Steps(ExpressionEmitter):
         asm.finish()
 
     def _action(self, index: int, action: Action) -> None:
-        self.undefined = self.beyond = self.asm.block(f"undefined.{action.name}")
+        self.undefined = self.asm.block(f"undefined.{action.name}")
         self.often = assigned_often(action.body)
         self.point = action.point
         self.index = index
@@ -125,6 +127,12 @@ class Steps(ExpressionEmitter):
         self.asm.goto(path.next)
 
     def _emit_state(self, path: BlockPath) -> None:
+        # Only here, where all conditions hold: an assignment without a value above a false guard is no fault.
+        self.asm.leave_if(path.is_faulty, self.undefined)
+        for point, is_taken in ((self.point, True), *path.points):
+            self.asm.when(is_taken, partial(self.count, point))
+        cut = self.asm.block("cut")
+        self.asm.leave_if(path.is_cut, cut)
         at = self.asm.b.load(self.written)
         for index, word in enumerate(path.words):
             self.asm.store(word, self.out, self.asm.add(at, index))
@@ -132,8 +140,11 @@ class Steps(ExpressionEmitter):
         # the table, and `generated` counts them.
         self._label(at)
         self.asm.b.store(self.asm.add(at, self.stride), self.written)
-        self.count(self.point)
         self.asm.goto(path.next)
+        if cut.is_target:
+            self.asm.enter(cut)
+            self._cut()
+            self.asm.goto(path.next)
 
     def rank_of(self, params: Iterable[Local]) -> Val:
         """The position of the values of some parameters among all choices; the last varies fastest."""
@@ -209,8 +220,7 @@ class Steps(ExpressionEmitter):
         self.asm.goto(path.next)
 
     def _branch(self, point: int, body: Block, path: BlockPath, then: Then) -> None:
-        self.count(point)
-        self.block(body, path, then)
+        self.block(body, replace(path, points=(*path.points, (point, True))), then)
 
     def _either(self, stmt: Either, path: BlockPath, then: Then) -> None:
         self.domains.copies *= len(stmt.branches)
@@ -236,41 +246,32 @@ class Steps(ExpressionEmitter):
         self._branch(stmt.points[1], stmt.orelse, path, then)
 
     def _assign(self, stmt: Assign, path: BlockPath, then: Then) -> None:
-        place = self.layout.places[stmt.slot]
-        # The order is the reference stepper's: keys, value, claim, index.  It matters if two things are
-        # wrong: a value above the horizon ends the step quietly even if the place was assigned before.
-        beyond, self.beyond = self.beyond, self.asm.block("beyond")
-        offset, kind, keys, checks = self._place(stmt, place.offset)
-        value = self.value(stmt.value)
-        path = self._claimed(stmt.slot, keys, path)
-        for check in checks:
-            check(path)
-        code = self.codes.code(kind, self.codes.convert(value, stmt.value.type, kind))
-        written = self._written(stmt.slot, path.words, offset, width(kind), code)
-        self._finish_beyond(path, beyond)
-        then(replace(path, words=tuple(written)))
-
-    def _finish_beyond(self, path: BlockPath, outer: ir.Block) -> None:
-        here = self.asm.b.block
-        self.asm.enter(self.beyond)
-        # Only an assignment ends a step at a horizon; elsewhere `beyond` is the block of undefined.
-        self._cut()
-        self.asm.goto(path.next)
-        self.asm.enter(here)
-        self.beyond = outer
+        outer, self.undefined = self.undefined, self.asm.block("undefined")
+        self.above = above = HorizonNote(self.asm)
+        offset, kind, keys = self._place(stmt)
+        claimed = self._claimed(stmt.slot, keys, path)
+        code = self.codes.code(kind, self.codes.convert(self.value(stmt.value), stmt.value.type, kind))
+        words = self._written(stmt.slot, path.words, offset, width(kind), code)
+        after = replace(claimed, words=tuple(words), is_cut=self.asm.either(path.is_cut, above.value))
+        undefined, self.undefined = self.undefined, outer
+        if not undefined.is_target:
+            then(after)
+            return
+        joined = Join(self.asm, then)
+        joined.arrive(after)
+        self.asm.enter(undefined)
+        joined.arrive(replace(path, is_faulty=True))
+        joined.emit()
 
     def _cut(self) -> None:
         """Count a step cut off by a horizon."""
         self.asm.bump(self.cuts, 0)
 
-    def _place(
-        self, stmt: Assign, start: int
-    ) -> tuple[Val, Type, tuple[Val, ...], list[Callable[[BlockPath], None]]]:
-        """The offset of the assigned place, its type, its path, and the checks of sequence indexes."""
-        offset: Val = start
+    def _place(self, stmt: Assign) -> tuple[Val, Type, tuple[Val, ...]]:
+        """The offset of the assigned place, its type, and its path."""
+        offset: Val = self.layout.places[stmt.slot].offset
         kind = self.layout.places[stmt.slot].type
         keys: list[Val] = []
-        checks: list[Callable[[BlockPath], None]] = []
         for step in stmt.path:
             inner: Val
             if step.field is not None:
@@ -288,9 +289,7 @@ class Steps(ExpressionEmitter):
                 assert step.key is not None
                 assert isinstance(kind, Seq)
                 index = self.value(step.key)
-                # Checked later, against the words of the path at that point: an earlier assignment may have
-                # changed the length.
-                checks.append(lambda p, k=kind, o=offset, i=index: self._inside(stmt.slot, p, k, o, i))  # type: ignore[misc]
+                self._inside(stmt.slot, kind, offset, index)
                 # A constant index may be out of range; the shift must be legal even so, though the check
                 # leaves first.
                 slot = min(max(index, 0), max(0, kind.limit - 1)) if isinstance(index, int) else index
@@ -298,13 +297,13 @@ class Steps(ExpressionEmitter):
                 keys.append(index)
                 kind = kind.item
             offset = self.asm.add(offset, inner)
-        return offset, kind, tuple(keys), checks
+        return offset, kind, tuple(keys)
 
-    def _inside(self, slot: int, path: BlockPath, kind: Seq, offset: Val, index: Val) -> None:
-        """Leave for `undefined` unless an index is inside the sequence, including earlier assignments."""
+    def _inside(self, slot: int, kind: Seq, offset: Val, index: Val) -> None:
+        """Leave for `undefined` unless an index is inside the sequence at an offset."""
         place = self.layout.places[slot]
-        # The sequence as assigned so far, not as before the step: its length may have changed on this path.
-        whole = read_bits(self.asm, list(path.words), place.offset, place.width)
+        # As before the step: where its length has changed on this path, a place is assigned twice.
+        whole = read_bits(self.asm, self.before, place.offset, place.width)
         inner = self.asm.sub(offset, place.offset)
         items = self.asm.bits(whole, inner, width(kind), code_type(place.width))
         check_index(self, kind, items, index)

@@ -20,18 +20,28 @@ class Claim(Struct, frozen=True):
 
 
 class BlockPath(Struct, frozen=True):
-    """One path through a block: the words of the state after it, and the code that follows."""
+    """One path through a block: the words of the state after it, and the code that follows.
+
+    `is_faulty`, `is_cut`: whether an assignment so far is undefined, or above a horizon.  `points` are the
+    coverage points of the branches that were taken, each with whether it was (after a join).
+    """
 
     words: tuple[Val, ...]
     claims: tuple[Claim, ...]
     next: ir.Block
+    is_faulty: Val = False
+    is_cut: Val = False
+    points: tuple[tuple[int, Val], ...] = ()
 
 
 Then = Callable[[BlockPath], None]
 
 
 class Join:
-    """The join of the paths through a straight `when`: the code after it is built once."""
+    """The join of the paths through a straight `when`, or of the ends of an assignment.
+
+    The code after it is built once.
+    """
 
     def __init__(self, asm: Asm, then: Then) -> None:
         self.asm = asm
@@ -59,10 +69,12 @@ class Join:
         words = tuple(
             self._merged([path.words[i] for path, _ in self.ways]) for i in range(len(self.ways[0][0].words))
         )
+        is_faulty = self._merged([path.is_faulty for path, _ in self.ways], I1)
+        is_cut = self._merged([path.is_cut for path, _ in self.ways], I1)
         # All paths continue to the same `next`: a straight `when` has no choice inside that would make a new
         # one.
-        claims = self._claims()
-        self.then(BlockPath(words, claims, self.ways[0][0].next))
+        next_ = self.ways[0][0].next
+        self.then(BlockPath(words, self._claims(), next_, is_faulty, is_cut, self._points()))
 
     def _merged(self, values: Sequence[Val], kind: ir.IntType = I64) -> Val:
         first = values[0]
@@ -73,6 +85,13 @@ class Join:
         for value, (_, block) in zip(values, self.ways, strict=True):
             phi.add_incoming(self.asm.val(value, kind), block)
         return phi
+
+    def _points(self) -> tuple[tuple[int, Val], ...]:
+        taken = [dict(path.points) for path, _ in self.ways]
+        every = dict.fromkeys(point for points in taken for point in points)
+        return tuple(
+            (point, self._merged([points.get(point, False) for points in taken], I1)) for point in every
+        )
 
     def _claims(self) -> tuple[Claim, ...]:
         # By identity: a claim made before the `when` is the same object on all paths, and needs no phi.

@@ -1,10 +1,10 @@
 """Expressions as instructions, one rule for each node kind, with the semantics of `meaning.evaluate`.
 
 An emitter builds into one function of the kernel: `before` and `after` are the words of the packed states,
-`locals` the held values of bound names.  If an expression has no value, control goes to `undefined`, if a
-stored number is above its horizon, to `beyond`; the caller defines these blocks.  Evaluation order and short
-circuits are those of the reference engine wherever they make a difference (`totality`), so that coverage
-counts are equal, too.
+`locals` the held values of bound names.  If an expression has no value, control goes to `undefined`, a block
+of the caller's; whether a stored number is above its horizon is passed to `above`.  Evaluation order and
+short circuits are those of the reference engine wherever they make a difference (`totality`), so that
+coverage counts are equal, too.
 """
 
 from __future__ import annotations
@@ -33,6 +33,25 @@ CHEAP = 24  # plain parts of at most this cost are computed without a branch
 UNROLLED_KEYS = 32
 
 
+class HorizonNote:
+    """Notes whether one of some numbers is above its horizon."""
+
+    def __init__(self, asm: Asm) -> None:
+        self.asm = asm
+        self._cell = asm.cell(I1)
+        self._is_made = False
+
+    def __call__(self, is_above: Val) -> None:
+        """Note whether one more number is."""
+        self.asm.b.store(self.asm.val(self.asm.either(self.asm.b.load(self._cell), is_above), I1), self._cell)
+        self._is_made = True
+
+    @property
+    def value(self) -> Val:
+        """Whether one is; the constant False if there was none to note."""
+        return self.asm.b.load(self._cell) if self._is_made else False
+
+
 class ExpressionEmitter:
     """Emits expressions into one function."""
 
@@ -49,7 +68,8 @@ class ExpressionEmitter:
         self.after: list[Val] = []
         self.locals: dict[int, tuple[Val, Type]] = {}
         self.undefined = asm.block("undefined")
-        self.beyond = self.undefined
+        # What happens where a stored number is above its horizon.
+        self.above: Callable[[Val], None] = lambda is_above: asm.leave_if(is_above, self.undefined)
 
     def of_type(self, expr: nodes.Expr, kind: Type) -> Val:
         """The held value of an expression as a value of a type of the same shape."""
@@ -87,9 +107,7 @@ class ExpressionEmitter:
             case nodes.Case():
                 return self._case(expr)
             case nodes.Narrow():
-                value = self.value(expr.body)
-                self.codes.check(value, expr.body.type, expr.type, self.undefined, self.beyond)
-                return self.codes.convert(value, expr.body.type, expr.type)
+                return self._narrow(expr)
             case nodes.Cover():
                 self.count(expr.point)
                 return self.of_type(expr.body, expr.type)
@@ -111,6 +129,13 @@ class ExpressionEmitter:
         """Count an execution of a coverage point."""
         if self.counts is not None:
             self.asm.bump(self.counts, point)
+
+    def _narrow(self, expr: nodes.Narrow) -> Val:
+        value = self.value(expr.body)
+        self.codes.check(value, expr.body.type, expr.type, self.undefined, self.above)
+        if isinstance(expr.type, Int) and expr.type.horizon:
+            value = self.asm.min(value, expr.type.high)  # above it, any number that has a code
+        return self.codes.convert(value, expr.body.type, expr.type)
 
     def light(self, expr: nodes.Expr) -> bool:
         """Whether an expression may be computed even if its value is not needed."""

@@ -1,7 +1,7 @@
 """Conversion between types: two types of one shape may differ in intervals and limits, and so in codes.
 
-`convert` converts from one to the other; `check` finds parts that do not fit, and takes the reference
-engine's two exits (undefined, beyond the horizon) in the order of that engine.
+`convert` converts from one to the other; `check` finds parts that do not fit: one outside its type is
+undefined, one above a horizon is reported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Unio
 from specchk.meaning.evaluate import misfit
 from specchk.meaning.values import positions, universe
 from specchk.native.machine import layout
-from specchk.native.machine.asm import I64, Asm, Val
+from specchk.native.machine.asm import I1, I64, Asm, Val
 from specchk.native.machine.layout import mask, width
 from specchk.native.values.codes import Codes, register
 from specchk.native.values.sparse import ItemsListing, Sparse
@@ -199,13 +199,18 @@ class Fitting(Codes):
             result = self.asm.both(result, fine)
         return result
 
-    def check(self, value: Val, given: Type, wanted: Type, undefined: ir.Block, beyond: ir.Block) -> None:
-        """Leave for `undefined` or `beyond` at the first part of a value that does not fit."""
+    def check(
+        self, value: Val, given: Type, wanted: Type, undefined: ir.Block, above: Callable[[Val], None]
+    ) -> None:
+        """Leave for `undefined` if a value does not fit; pass to `above` if a part is above a horizon."""
 
-        def leave(misfit: Val, is_horizon: bool) -> None:
-            self.asm.leave_if(misfit, beyond if is_horizon else undefined)
+        def report(outside: Val, is_horizon: bool) -> None:
+            if is_horizon:
+                above(outside)
+            else:
+                self.asm.leave_if(outside, undefined)
 
-        self._misfits(value, given, wanted, True, leave)
+        self._misfits(value, given, wanted, True, report)
 
     def _misfits(
         self, value: Val, given: Type, wanted: Type, present: Val, report: Callable[[Val, bool], None]
@@ -246,22 +251,20 @@ class Fitting(Codes):
             self._misfits(part, a, b, asm.both(present, here), report)
 
     def _misfit_items(self, value: Val, given: Set, wanted: Set, add: Callable[..., None]) -> None:
-        """Report the first item of a sparse set that does not fit."""
+        """Report whether some item of a sparse set does not fit."""
         asm = self.asm
-        first, mistake, horizon = asm.cell(I64), 1, 2
+        cells = {is_horizon: asm.cell(I1) for is_horizon in (False, True)}
 
         def visit(item: Val) -> None:
             def note(misfit: Val, is_horizon: bool) -> None:
-                kind = asm.val(horizon if is_horizon else mistake)
-                known = asm.b.load(first)
-                fresh = asm.both(asm.cmp("==", known, 0), misfit)
-                asm.b.store(asm.val(asm.select(fresh, kind, known)), first)
+                cell = cells[is_horizon]
+                asm.b.store(asm.val(asm.either(asm.b.load(cell), misfit), I1), cell)
 
             self._misfits(item, given.item, wanted.item, True, note)
 
         self.each_item(given, value, visit)
-        add(asm.cmp("==", asm.b.load(first), mistake), horizon=False)
-        add(asm.cmp("==", asm.b.load(first), horizon), horizon=True)
+        for is_horizon, cell in cells.items():
+            add(asm.b.load(cell), horizon=is_horizon)
 
     def _inner(self, value: Val, given: Type, wanted: Type) -> Iterator[tuple[Val, Type, Type, Val]]:
         """The parts of a value in order, with their types in both, and whether each is present."""

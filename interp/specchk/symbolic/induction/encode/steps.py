@@ -91,6 +91,12 @@ class _Frame(Struct, frozen=True):
     locals: dict[int, Tree] = field(default_factory=dict)
     writes: dict[int, Tree | Entries] = field(default_factory=dict)
     claims: tuple[tuple[int, Truth, Place], ...] = ()  # variable, when, path
+    faults: tuple[tuple[int, Fault], ...] = ()  # of assignments, each with the number of guards above it
+
+    @property
+    def due(self) -> list[Fault]:
+        """The faults of assignments, which are none where a guard below them is false."""
+        return [replace(fault, when=conj([*self.guards[above:], fault.when])) for above, fault in self.faults]
 
     def when(self, *guards: Truth) -> _Frame:
         """The frame continued under the guards."""
@@ -151,6 +157,7 @@ class _Encoding:
         for frame in frames:
             guard = conj(frame.guards)
             if guard is not False:
+                self.faults += [fault for fault in frame.due if fault.when is not False]
                 # Unassigned variables keep their trees, so that their part of an invariant can be settled by
                 # form.
                 after = written(self.state, frame.writes)
@@ -255,18 +262,21 @@ class _Encoding:
             *[(slot, both(condition, when), path) for slot, when, path in a.claims[old:]],
             *[(slot, both(negation(condition), when), path) for slot, when, path in b.claims[old:]],
         )
-        return replace(frame, writes=writes, claims=claims).when(guard)
+        merged = replace(frame, writes=writes, claims=claims).when(guard)
+        below = len(merged.guards)
+        due = [fault for branch in (a, b) for fault in branch.due[len(frame.faults) :]]
+        return replace(merged, faults=(*frame.faults, *[(below, fault) for fault in due]))
 
     def _assign(self, stmt: nodes.Assign, frame: _Frame) -> _Frame:
-        scope = self.scoped(frame)
+        scope = replace(self.scoped(frame), faults=[])
         path = tuple([step.field if step.key is None else encode(step.key, scope) for step in stmt.path])
         value = encode(stmt.value, scope)
         with placed(stmt.span):
-            # Keys, value, claim, index, as in `meaning.step`: of two faults, both report the same.
             self._claim(stmt, path, frame, scope)
             new = self._written(stmt, path, frame, value, scope) if path else value
         claims = (*frame.claims, (stmt.slot, True, path))
-        return replace(frame, writes={**frame.writes, stmt.slot: new}, claims=claims)
+        faults = (*frame.faults, *[(len(frame.guards), fault) for fault in scope.faults])
+        return replace(frame, writes={**frame.writes, stmt.slot: new}, claims=claims, faults=faults)
 
     def _written(
         self, stmt: nodes.Assign, path: Place, frame: _Frame, value: Tree, scope: StepScope
