@@ -55,7 +55,7 @@ def test_shipped_tables_are_those_of_the_grammar(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     built = tables.build(grammar, LayoutFilter())
     if rewrite:
-        (FOLDER / tables.SHIPPED).write_bytes(tables.shipped_file(grammar, tables.data_of(built)))
+        (FOLDER / tables.SHIPPED).write_bytes(tables.shipped_file(grammar, tables.packed_tables(built)))
     loaded = tables.load_parser(grammar, LayoutFilter())
     assert not list(tmp_path.iterdir())
     assert automaton(loaded) == automaton(built)

@@ -16,8 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from specchk.lang.format.formatter import format_source
-from specchk.lang.text.diagnostics import MAX_FOUND, Diagnostic, SpecError, render
-from specchk.lang.text.source import MAX_LINE
+from specchk.lang.syntax.build import MAX_DEPTH
+from specchk.lang.syntax.parse import parse
+from specchk.lang.text.diagnostics import MAX_FOUND, Diagnostic, Report, SpecError, render
+from specchk.lang.text.source import MAX_LINE, Source
 
 Diagnose = Callable[..., tuple[Diagnostic, ...]]
 
@@ -231,3 +233,12 @@ def test_random_text_is_accepted_or_diagnosed(text: str, diagnose: Diagnose) -> 
         render(found).encode()
     with suppress(SpecError):
         format_source(text)
+
+
+def test_an_error_behind_deep_nesting_is_the_one_that_is_reported() -> None:
+    """Nesting is checked where the whole declaration can be parsed, as when trees were built afterwards."""
+    deep = "not " * (MAX_DEPTH + 5) + "x"
+    for text, code in ((deep, "S104"), (f"{deep})", "S103"), (f"{deep} x", "S101")):
+        report = Report()
+        parse(Source("a.spec", f"invariant a: {text}\n"), report)
+        assert [found.code for found in report.found] == [code]

@@ -22,7 +22,6 @@ WRITERS = {
     "specchk.codegen.objects": "the cache, or this process",
     "specchk.native.machine.loaded": "only addresses of code that `codegen` linked",
     "specchk.symbolic.kernels.loading": "the cache, or this process",
-    "specchk.lang.syntax.tables": "the cache; numbers and texts, no classes",
     "specchk.meaning.texts.joined": "rules of this package",
     "specchk.native.machine.memory": "the C library of this process",
     "specchk.processes": "the C library of this process",

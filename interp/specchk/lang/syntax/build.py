@@ -1,9 +1,8 @@
 """From grammar rules to tree nodes, bottom-up and without recursion.
 
 One attribute a grammar rule: in the table of its class where the node is made of the children in their
-order, else a method.  It is called when the rule is reduced (lang/syntax/lalr.py), with the rule's extent and
-its already built children; optional parts that are absent are None.  Children are typed `Any` here: the
-grammar is what guarantees their kinds.
+order, else a method.  It is called with the rule's extent and its already built children; optional parts that
+are absent are None.  Children are typed `Any` here: the grammar is what guarantees their kinds.
 """
 
 from __future__ import annotations
@@ -12,14 +11,15 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any as Child
 
-from lark import Token
+from lark import Token, Tree
 
 from specchk.lang.syntax import decls, tree
-from specchk.lang.syntax.lalr import Extent
 from specchk.lang.text.source import Source, Span
 
 # Passes recurse some frames for each level; so deep a tree stays within Python's limit of 1000.
 MAX_DEPTH = 120
+
+Extent = tuple[int, int]  # the offsets of a rule's text in its chunk
 
 _EMPTY = Source("", "")
 
@@ -36,17 +36,25 @@ class _Base:
     """Positions, depth and the small shapes that every rule uses."""
 
     def __init__(self) -> None:
-        self.begin(_EMPTY, 0)
+        self._begin(_EMPTY, 0)
 
-    def begin(self, source: Source, offset: int) -> None:
-        """Start building for a chunk of `source` that starts at character `offset`."""
+    def _begin(self, source: Source, offset: int) -> None:
         self._source = source
         self._offset = offset
         self._depths: dict[int, int] = {}
         self._alive: list[object] = []
-        # The first place that is nested too deeply.  The rest of the chunk is read nevertheless: an error of
-        # its syntax is reported instead.
-        self.too_deep: Span | None = None
+
+    def build(self, parsed: Tree[Token], source: Source, offset: int) -> Child:
+        """The node of Lark's tree for a chunk of `source` that starts at character `offset`.
+
+        Raises `TooDeep` with the first place that is nested too deeply.
+        """
+        self._begin(source, offset)
+        built: dict[int, Child] = {}  # by the identity of Lark's trees
+        for rule in parsed.iter_subtrees():  # parts before wholes
+            parts = [built[id(part)] if isinstance(part, Tree) else part for part in rule.children]
+            built[id(rule)] = getattr(self, rule.data)((rule.meta.start_pos, rule.meta.end_pos), parts)
+        return built[id(parsed)]
 
     def span(self, at: Extent) -> Span:
         """The place of a rule's text in the source."""
@@ -60,7 +68,7 @@ class _Base:
         """`node`, once its depth is known to be within bounds."""
         depth = 1 + max((self._depths.get(id(child), 0) for child in _flat(children)), default=0)
         if depth > MAX_DEPTH:
-            self.too_deep = self.too_deep or node.span
+            raise TooDeep(node.span)
         # By identity: equal nodes at different places have depths of their own.
         self._depths[id(node)] = depth
         self._alive.append(node)  # ids stay unique while the chunk is built
@@ -304,7 +312,7 @@ class Statements(_Types):
     def block(self, at: Extent, c: list[Child]) -> Child:
         statements = joined(c)
         if any(self._depths.get(id(s), 0) > MAX_DEPTH - 2 for s in statements):
-            self.too_deep = self.too_deep or self.span(at)
+            raise TooDeep(self.span(at))
         return statements
 
     def either(self, at: Extent, c: list[Child]) -> Child:

@@ -9,8 +9,7 @@ from typing import Any as Child
 from lark import Token
 
 from specchk.lang.syntax import decls, tree
-from specchk.lang.syntax.build import Statements, group, joined, leaf, present
-from specchk.lang.syntax.lalr import Extent
+from specchk.lang.syntax.build import Extent, Statements, group, joined, leaf, present
 
 
 def _conjoined(kind: Callable[..., Child], *leading: str) -> Child:

@@ -24,7 +24,6 @@ from specchk.lang.syntax import decls, tree, unexpected
 from specchk.lang.syntax.build import TooDeep
 from specchk.lang.syntax.build_decls import Builder
 from specchk.lang.syntax.habits import habit_hint
-from specchk.lang.syntax.lalr import build_while_parsing
 from specchk.lang.syntax.layout import LayoutError, LayoutFilter
 from specchk.lang.syntax.tables import load_parser
 from specchk.lang.text.diagnostics import Report
@@ -46,7 +45,6 @@ class Parser:
         grammar = get_data("specchk.lang.syntax", "grammar.lark")  # from a zip file, too, on a cluster
         assert grammar is not None
         self.lark = load_parser(grammar.decode("utf-8"), self.layout)
-        build_while_parsing(self.lark, self.builder)
 
     def run(self, source: Source, start: int, end: int, rule: str) -> object:
         """Parse the characters `start..end` of a source as `decl` or `expr`."""
@@ -55,11 +53,7 @@ class Parser:
         # its tokens.
         self.layout.text = text
         self.layout.ends_line = rule == "decl"
-        self.builder.begin(source, start)
-        _, _, built = cast("tuple[int, int, object]", self.lark.parse(text, start=rule))
-        if self.builder.too_deep is not None:
-            raise TooDeep(self.builder.too_deep)
-        return built
+        return self.builder.build(self.lark.parse(text, start=rule), source, start)
 
 
 # Loading its tables takes as long as parsing a spec. Layout and builder hold the state of one parse, so the
