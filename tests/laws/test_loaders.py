@@ -23,6 +23,7 @@ WRITERS = {
     "specchk.native.machine.loaded": "only addresses of code that `codegen` linked",
     "specchk.symbolic.kernels.loading": "the cache, or this process",
     "specchk.meaning.texts.joined": "rules of this package",
+    "specchk.native.tiers": "the process that started this one",
     "specchk.native.machine.memory": "the C library of this process",
     "specchk.processes": "the C library of this process",
     "specchk.spark.worker.archives": "the C library of this process",

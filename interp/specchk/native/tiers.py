@@ -21,20 +21,28 @@ from subprocess import DEVNULL, Popen
 from tempfile import TemporaryFile
 from typing import IO
 
+from specchk.codegen.objects import optimised
 from specchk.ir.program import Program
 from specchk.native.compiler import EdgeSource, KernelSource
 from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.loaded import Loaded
+from specchk.processes import end_with
 from specchk.search.symmetry import Renaming
 
 LONG = 1 << 18  # successors of a search for which code is optimised: some tenths of a second of quick code
 _FOLDER = Path(__file__).parents[2]  # the folder or archive from which specchk is imported
 _PROGRAM = (
-    "import pickle, sys; sys.path.insert(0, sys.argv[1]); sys.setrecursionlimit(int(sys.argv[2])); "
-    "from specchk.processes import end_with; end_with(int(sys.argv[3])); "
-    "from specchk.codegen.objects import optimised; "
-    "sys.stdout.buffer.write(optimised(pickle.load(sys.stdin.buffer).text()))"
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from specchk.native.tiers import optimise; optimise(int(sys.argv[2]), int(sys.argv[3]))"
 )
+
+
+def optimise(parent: int, recursion_limit: int) -> None:
+    """Write optimised object code of the source on standard input: the whole work of the process."""
+    end_with(parent)
+    sys.setrecursionlimit(recursion_limit)
+    source: KernelSource = pickle.load(sys.stdin.buffer)  # noqa: S301 - this process's parent wrote it
+    sys.stdout.buffer.write(optimised(source.text()))
 
 
 class Optimiser:
@@ -60,7 +68,7 @@ class Optimiser:
                 given.seek(0)
                 # -P: without it, files of the current directory are imported in place of Python's own.
                 command = [sys.executable, "-P", "-c", _PROGRAM]
-                command += [str(_FOLDER), str(sys.getrecursionlimit()), str(os.getpid())]
+                command += [str(_FOLDER), str(os.getpid()), str(sys.getrecursionlimit())]
                 self._process = Popen(  # noqa: S603 - ourselves
                     command, stdin=given, stdout=self._code, stderr=DEVNULL
                 )
