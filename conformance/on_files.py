@@ -40,7 +40,7 @@ class FilesBinding(ReplogBinding):
         return replace(super().cluster_rules(), disk=StoreStorage)
 
     @interruption("crash", aside=("committed", "acked"))
-    def dies(self, cluster: Cluster, broker: str, moment: int, step: Callable[[], Answer]) -> bool:
+    def dies(self, cluster: Cluster, broker: str, moment: int, step: Callable[[], Answer]) -> str:
         """Execute a step in which a broker's machine dies in its `moment`-th change of its disk.
 
         What clients have seen of that step is aside: nothing yet, though the spec has it seen at once.
@@ -49,15 +49,16 @@ class FilesBinding(ReplogBinding):
         disk = cluster.nodes[number].storage
         assert isinstance(disk, StoreStorage)
         if cluster.state(number) is None:
-            return False
+            return ""
         disk.open()
         disk.fs.faults.crash_in = moment
         with suppress(StorageError, CrashedError):
             step()
         if not disk.fs.is_dead:
-            return False
+            return ""
+        where = disk.fs.died_in
         self.crash(cluster, broker)
-        return True
+        return f"in `{where}`"
 
     @project
     def seen(self, cluster: Cluster) -> dict[str, object]:

@@ -171,7 +171,7 @@ class ProducerStateBinding(CopyingBinding[Server]):
         if (reply.base_offset, server.replica.state.log.leo) == (end, end + size):
             return Accepted()
         server.answered = answered
-        return Refused(f"{reply.error.name}, at {reply.base_offset}")
+        return Refused(f"it answers {reply.error.name}, at {reply.base_offset}")
 
     @action("answer")
     def answer(self, server: Server, epoch: int, first: int, size: int, reason: str) -> Answer:
@@ -208,10 +208,10 @@ class ProducerStateBinding(CopyingBinding[Server]):
             return Accepted()
         if reason != "repeated":
             is_wanted = reason is not None and reply.error is REFUSALS[reason]
-            return Accepted() if is_wanted else Refused(reply.error.name)
+            return Accepted() if is_wanted else Refused(f"it answers {reply.error.name}")
         is_there = place is not None and server.batches[place].base_offset == reply.base_offset
         if reply.error is not Error.NONE or place is None or not is_there:
-            return Refused(f"{reply.error.name}, at {reply.base_offset}")
+            return Refused(f"it answers {reply.error.name}, at {reply.base_offset}")
         server.answered = frozenset({place})
         return Accepted()
 

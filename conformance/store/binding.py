@@ -318,7 +318,7 @@ class StoreBinding(CopyingBinding[PackedMachine]):
     @interruption(
         "lose_power", aside=("flushed", "known_point", "saved_point", "saved_start", "saved_hw", "foreign")
     )
-    def fails_inside(self, kept: PackedMachine, moment: int, step: Callable[[], Answer]) -> bool:
+    def fails_inside(self, kept: PackedMachine, moment: int, step: Callable[[], Answer]) -> str:
         """Make the power fail in a change of the disk.
 
         A checkpoint's contents are written file by file; a start removes the marker before foreign bytes.
@@ -331,10 +331,11 @@ class StoreBinding(CopyingBinding[PackedMachine]):
             with suppress(CrashedError):
                 step()
             if not kept.machine.fs.is_dead:
-                return False
+                return ""
             kept.machine.end()
             self._struck = kept.machine
         kept.become(self._struck.dead_twin())
         kept.machine.lose_power(INSIDE[way])
         kept.machine.settle_cut(self._known)
-        return True
+        left = f"what was left of unsynced changes: {INSIDE[way]}"
+        return f"in `{self._struck.fs.died_in}`; {left}"

@@ -19,7 +19,8 @@ from specchk.conform.behaviour.comparison import ADDED, CHANGED, MISSING, ORDER,
 from specchk.conform.behaviour.running import Behaved, behave
 from specchk.conform.behaviour.symbols import symbols_of
 from specchk.conform.behaviour.texts import NoText, Texts
-from specchk.conform.report.behaviour_report import text
+from specchk.conform.contract.behaviours import Behaviours, Run, RunWatch
+from specchk.conform.report.behaviour_report import apart, text
 from specchk.conform.work import lock_file
 from specchk.conform.work.lock_file import BadLock, LockFile
 
@@ -47,7 +48,7 @@ def counting(ways: Ways) -> Counter:
 
 
 def changed(ways: Ways) -> Behaved:
-    return behave(counting(ways), behave(Counter(), None, 1).runs, 1)
+    return behave(counting(ways), behave(Counter(), None, 1).accepted, 1)
 
 
 @pytest.mark.parametrize("planted", PLANTED)
@@ -63,24 +64,14 @@ def test_a_change_is_named_with_both_values(planted):
         assert short.before != short.after
 
 
-@pytest.mark.parametrize("planted", [name for name in PLANTED if PLANTED[name][1] == CHANGED])
-def test_a_changed_field_is_named_by_the_lock_alone(planted, monkeypatch, tmp_path):
-    """If the old run is not kept, check symbols name the step and its field; the new value is shown."""
-    ways, kind, _, part = PLANTED[planted]
-    locked = behave(Counter(), None, 1).runs
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
-    short = behave(counting(ways), locked, 1).differences[0]
-    assert (short.about, short.kind, short.field, short.before) == ("turn 2", kind, part, None)
-    assert (short.after or "").startswith(f"{part}=")
-
-
-@pytest.mark.parametrize("planted", [name for name in PLANTED if PLANTED[name][1] != CHANGED])
-def test_another_change_is_located_in_its_step_by_the_lock_alone(planted, monkeypatch, tmp_path):
-    """Added, missing and exchanged observations have no single field; their step is right."""
-    locked = behave(Counter(), None, 1).runs
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_change_is_located_in_its_step_by_the_lock_alone(planted, monkeypatch, tmp_path):
+    """If the old run is not kept, its step is right, with the events before it and all outputs in it."""
+    locked = behave(Counter(), None, 1).accepted
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
     short = behave(counting(PLANTED[planted][0]), locked, 1).differences[0]
-    assert (short.about, short.kind) == ("turn 2", SOMEWHERE)
+    assert (short.about, short.kind, short.earlier) == ("turn 2", SOMEWHERE, ("turn 0", "turn 1"))
+    assert short.seen
 
 
 def test_an_error_that_leaves_a_run_is_an_observation():
@@ -125,7 +116,7 @@ def test_every_change_changes_the_digest():
         [(("a: y", "n=2"), ("a: x", "n=1")), (("b: x",),)],
         steps[:1],
     ]
-    assert len({symbols_of(run).digest for run in [steps, *others]}) == len(others) + 1
+    assert len({symbols_of(run)[0].digest for run in [steps, *others]}) == len(others) + 1
 
 
 def test_texts_are_the_same_for_equal_values():
@@ -155,12 +146,13 @@ def test_texts_are_the_same_for_equal_values():
 
 def test_the_lock_is_read_as_written_and_refused_when_edited(tmp_path):
     """`read` is the inverse of `write`; a changed digit, and a truncated file, are refused."""
-    runs = dict(behave(Counter(), None, 1).runs)
+    accepted = behave(Counter(), None, 1).accepted
     path = tmp_path / lock_file.NAME
-    lock_file.write(path, LockFile(behaviour=runs))
-    assert lock_file.read(path).behaviour == runs
+    lock_file.write(path, LockFile(behaviour=accepted))
+    assert lock_file.read(path).behaviour == accepted
     whole = path.read_text()
-    for edited in (whole.replace("group = 1", "group = 2", 1), whole[: len(whole) // 2]):
+    digest = accepted.runs["short"].digest
+    for edited in (whole.replace(digest, f"{digest[:-1]}x", 1), whole[: len(whole) // 2]):
         path.write_text(edited)
         with pytest.raises(BadLock):
             lock_file.read(path)
@@ -173,7 +165,7 @@ def copy_of(tmp_path: Path, ways: str = "Ways()") -> Path:
 
 
 def test_the_command_accepts_compares_and_reports(tmp_path):
-    """0 without a difference, 14 with one or without a lock; the report ends with the accepting command."""
+    """0 without a difference, 14 with one or without a lock; the report ends with how to repeat it."""
     runner, file = CliRunner(), copy_of(tmp_path)
     assert runner.invoke(command, [str(file), "--lock"]).exit_code == 14
     assert runner.invoke(command, [str(file), "--update-lock"]).exit_code == 0
@@ -185,7 +177,12 @@ def test_the_command_accepts_compares_and_reports(tmp_path):
     assert "now: delay_ms=51" in red.output
     assert "was: delay_ms=50" in red.output
     assert "not a verdict against a spec" in red.output
-    assert red.output.rstrip().endswith(f"specchk behaviour {file} --update-lock")
+    again = f"specchk behaviour {file} --lock --run short"
+    assert red.output.rstrip().endswith(f"the shortest run alone: {again}")
+    alone = runner.invoke(command, [str(file), "--lock", "--run", "short"])
+    assert (alone.exit_code, "1 of 1 runs differ" in alone.output) == (14, True)
+    assert runner.invoke(command, [str(file), "--lock", "--run", "shorter"]).exit_code == 2
+    assert runner.invoke(command, [str(file), "--update-lock", "--run", "short"]).exit_code == 2
     assert (tmp_path / "out.xml").read_text().count("<failure") == 2
     report = json.loads(runner.invoke(command, [str(file), "--lock", "--json"]).output)
     assert (report["verdict"], report["exit_code"], len(report["differences"])) == ("changed", 14, 2)
@@ -194,9 +191,10 @@ def test_the_command_accepts_compares_and_reports(tmp_path):
 
 def test_runs_that_were_added_or_removed_are_red():
     """A lock with fewer or more runs is another behaviour: a removed run checks nothing."""
-    runs = dict(behave(Counter(), None, 1).runs)
-    fewer = behave(Counter(), {"short": runs["short"]}, 1)
-    more = behave(Counter(), {**runs, "third": runs["short"]}, 1)
+    accepted = behave(Counter(), None, 1).accepted
+    runs = accepted.runs
+    fewer = behave(Counter(), replace(accepted, runs={"short": runs["short"]}), 1)
+    more = behave(Counter(), replace(accepted, runs={**runs, "third": runs["short"]}), 1)
     assert (fewer.unknown, fewer.is_accepted) == (("long",), False)
     assert (more.lacking, more.is_accepted) == (("third",), False)
     assert "runs in the lock alone: third" in text("the counter", more, "the.lock", "accept")
@@ -204,8 +202,9 @@ def test_runs_that_were_added_or_removed_are_red():
 
 def test_a_lock_of_steps_that_are_gone_is_red():
     """A run that became shorter differs at its end."""
-    runs = dict(behave(Counter(), None, 1).runs)
-    short = behave(Counter(), {**runs, "short": replace(runs["long"])}, 1).differences
+    accepted = behave(Counter(), None, 1).accepted
+    runs = {**accepted.runs, "short": accepted.runs["long"]}
+    short = behave(Counter(), replace(accepted, runs=runs), 1).differences
     assert [each.run for each in short] == ["short"]
 
 
@@ -267,3 +266,53 @@ def test_transcripts_that_cannot_be_read_are_none(tmp_path, monkeypatch):
     """As in a cache that another user has made; for root, the system refuses too long a name alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ("c" * 300)))
     assert changed(Ways()).differences == ()
+
+
+def said(*sentences: str) -> dict[str, Run]:
+    """A run for each ending, in which the implementation says these sentences."""
+
+    def run(watch: RunWatch) -> None:
+        for sentence in sentences:
+            watch.step("a call")
+            watch.note("log", "answer", text=sentence)
+
+    return {"first": run, "second": run}
+
+
+class Talking(Behaviours):
+    """What says the sentences that it is given."""
+
+    def __init__(self, *sentences: str) -> None:
+        self.sentences = sentences
+
+    def runs(self) -> dict[str, Run]:
+        return said(*self.sentences)
+
+
+def test_changed_words_are_one_row_and_no_run_differs():
+    """In whatever number of runs a sentence is; its numbers are compared in each."""
+    lock = behave(
+        Talking("offset 3 is not there", "disk full at 7", "offset 4 is not there"), None, 1
+    ).accepted
+    other = behave(Talking("there is no offset 3", "disk full at 7", "there is no offset 4"), lock, 1)
+    assert (other.differences, other.is_accepted) == ((), False)
+    assert (other.new, other.gone) == (("there is no offset #",), ("offset # is not there",))
+    told = text("it", other, "the.lock", "accept")
+    assert "sentences, without their numbers: 1 new, 1 gone" in told
+    assert "  + there is no offset #    (2 of 2 runs, as `first`)" in told
+    wrong = behave(Talking("offset 3 is not there", "disk full at 7", "offset 5 is not there"), lock, 1)
+    assert [each.number for each in wrong.differences] == [2, 2]
+    exchanged = behave(Talking("disk full at 3", "offset 7 is not there", "offset 4 is not there"), lock, 1)
+    assert [each.number for each in exchanged.differences] == [2, 2]
+
+
+def test_of_two_long_texts_the_part_that_differs_is_shown():
+    """A digit in the middle of 700 characters, and one at an end."""
+    long = "abcdefghij" * 35
+    was, now = apart(f"{long}7{long}", f"{long}8{long}")
+    assert was is not None
+    assert now is not None
+    assert (len(was), was[63], now[63]) == (3 + 60 + 1 + 60 + 3, "7", "8")
+    assert apart(f"{long}7", f"{long}8") == (f"...{long[-60:]}7", f"...{long[-60:]}8")
+    assert apart("a", "b") == ("a", "b")
+    assert apart(None, long) == (None, long)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replog.sim.disks.disk import CrashedError, SimFs
+from replog.sim.disks.disk import CrashedError, SimFile, SimFs
 
 Changes = list[tuple[str, int, bytes]]
 changes = st.lists(
@@ -107,6 +107,28 @@ def test_the_same_choices_leave_the_same_disk(start: bytes, todo: Changes, seed:
         fs.power_loss(Random(seed).randrange)
         left.append(content(fs))
     assert left[0] == left[1]
+
+
+def test_a_disk_names_the_operation_in_which_its_machine_died() -> None:
+    """With the path, also for a file that was opened earlier, and for each kind of change."""
+    calls: list[tuple[str, Callable[[SimFs, SimFile], object]]] = [
+        ("write of 3 bytes at 2 of d/a", lambda _, file: file.append(b"new")),
+        ("truncate to 1 bytes d/a", lambda _, file: file.truncate(1)),
+        ("fsync of d/a", lambda _, file: file.fsync()),
+        ("create d/b", lambda fs, _: fs.create("d/b")),
+        ("rename d/a to d/c", lambda fs, _: fs.rename("d/a", "d/c")),
+        ("unlink d/a", lambda fs, _: fs.unlink("d/a")),
+        ("fsync of the folder d", lambda fs, _: fs.fsync_dir("d")),
+    ]
+    for name, call in calls:
+        fs = SimFs()
+        fs.mkdir("d")
+        file = fs.create("d/a")
+        file.append(b"ab")
+        fs.faults.crash_in = 0
+        with pytest.raises(CrashedError):
+            call(fs, file)
+        assert fs.died_in == name
 
 
 def test_names_are_durable_only_after_the_directory_was_synced() -> None:

@@ -58,13 +58,17 @@ class Faults:
 
 
 class SimFs:
-    """The simulated disk of one machine (see above); `changes` counts the changes to it."""
+    """The simulated disk of one machine (see above); `changes` counts the changes to it.
+
+    `died_in` is the operation in which the machine died last.
+    """
 
     def __init__(self) -> None:
         self.faults = Faults()
         self.changes = 0
         self.incarnation = 0
         self.is_dead = False
+        self.died_in = ""
         self._nodes: dict[int, Inode | Directory] = {ROOT: Directory()}
         self._next_number = ROOT + 1
         self._locks: set[str] = set()
@@ -116,18 +120,31 @@ class SimFs:
         self.faults = replace(snapshot.faults)
         self.is_dead = snapshot.is_dead
 
-    def note_change(self) -> bool:
-        """Count a change about to happen; True if the machine dies in it (the caller makes a part of it)."""
+    def note_change(self, what: str, about: str | int) -> bool:
+        """Count a change about to happen; True if the machine dies in it (the caller makes a part of it).
+
+        `about` is the path, or the number of a file.
+        """
         if self.is_dead:
             raise CrashedError
         self.changes += 1
         if self.faults.crash_in is not None and self.faults.strikes("crash_in"):
             self.is_dead = True
+            self.died_in = f"{what} {about if isinstance(about, str) else self._path_of(about)}"
             return True
         return False
 
-    def _change_names(self, directory: Directory, naming: Naming) -> None:
-        if self.note_change():
+    def _path_of(self, number: int) -> str:
+        """The path of a file, or that the file has none any more."""
+        for folder, node in self._nodes.items():
+            if isinstance(node, Directory):
+                for name, own in node.names.items():
+                    if own == number:
+                        return name if folder == ROOT else f"{self._path_of(folder)}/{name}"
+        return "a file without a name"
+
+    def _change_names(self, directory: Directory, naming: Naming, what: str, path: str) -> None:
+        if self.note_change(what, path):
             raise CrashedError
         directory.apply(naming)
 
@@ -163,7 +180,7 @@ class SimFs:
             if file.size():
                 file.truncate(0)
             return file
-        self._change_names(directory, ((name, self._add(Inode())),))
+        self._change_names(directory, ((name, self._add(Inode())),), "create", path)
         return SimFile(self, directory.names[name])
 
     def _add(self, node: Inode | Directory) -> int:
@@ -186,14 +203,15 @@ class SimFs:
         assert directory is target_directory, "the store renames within a directory"
         if old not in directory.names:
             raise FileNotFoundError(ENOENT, "no such file", source)
-        self._change_names(directory, ((old, None), (new, directory.names[old])))
+        naming = ((old, None), (new, directory.names[old]))
+        self._change_names(directory, naming, f"rename {source} to", target)
 
     def unlink(self, path: str) -> None:
         """Remove a file's name."""
         directory, name = self._parent(path)
         if name not in directory.names:
             raise FileNotFoundError(ENOENT, "no such file", path)
-        self._change_names(directory, ((name, None),))
+        self._change_names(directory, ((name, None),), "unlink", path)
 
     def listdir(self, path: str) -> tuple[str, ...]:
         """Return the sorted names."""
@@ -203,7 +221,7 @@ class SimFs:
         """Create a directory."""
         directory, name = self._parent(path)
         if name not in directory.names:
-            self._change_names(directory, ((name, self._add(Directory())),))
+            self._change_names(directory, ((name, self._add(Directory())),), "mkdir", path)
         elif not isinstance(self._nodes[directory.names[name]], Directory):
             raise FileExistsError(EEXIST, "a file has this name", path)
 
@@ -212,12 +230,12 @@ class SimFs:
         if self._directory(path).names:
             raise OSError(ENOTEMPTY, "directory not empty", path)
         directory, name = self._parent(path)
-        self._change_names(directory, ((name, None),))
+        self._change_names(directory, ((name, None),), "rmdir", path)
 
     def fsync_dir(self, path: str) -> None:
         """Make the names durable, and forget the files that lost their last one."""
         directory = self._directory(path)
-        if self.note_change():
+        if self.note_change("fsync of the folder", path):
             raise CrashedError
         # A file that was renamed over is kept until the directory is synced: a power loss may bring its name
         # back.
@@ -293,7 +311,7 @@ class SimFile:
     def _write(self, inode: Inode, data: bytes, offset: int) -> None:
         """Write all of `data`, or the part that a fault permits."""
         fs, faults, wanted = self._fs, self._fs.faults, len(data)
-        dies = fs.note_change()
+        dies = fs.note_change(f"write of {wanted} bytes at {offset} of", self._number)
         fails = faults.fail_write_in is not None and faults.strikes("fail_write_in")
         if dies or fails:
             # Half of it: a torn write is the hardest case for a reader, since its header may be whole.
@@ -319,7 +337,7 @@ class SimFile:
     def truncate(self, size: int) -> None:
         """Cut or extend."""
         inode = self._inode()
-        if self._fs.note_change():
+        if self._fs.note_change(f"truncate to {size} bytes", self._number):
             raise CrashedError
         inode.pending.append((size, None))
         inode.cache = applied(inode.cache, [(size, None)])
@@ -327,7 +345,7 @@ class SimFile:
     def fsync(self) -> None:
         """Make the content durable, or fail permanently."""
         inode = self._inode()
-        if self._fs.note_change():
+        if self._fs.note_change("fsync of", self._number):
             raise CrashedError
         faults = self._fs.faults
         if faults.fail_fsync_in is not None and faults.strikes("fail_fsync_in"):

@@ -17,6 +17,7 @@ from specchk.conform.contract.load import NoBinding, load_behaviours
 from specchk.conform.report import behaviour_report
 from specchk.conform.work import lock_file
 from specchk.conform.work.lock_file import NAME, BadLock
+from specchk.lang.text.diagnostics import nearest
 from specchk.processes import cores
 
 
@@ -24,13 +25,20 @@ from specchk.processes import cores
 @click.argument("file", type=PythonFile(Path))
 @click.option("--lock", is_flag=True, help=f"Compare the runs with {NAME} beside the file.")
 @click.option("--update-lock", is_flag=True, help=f"Accept the behaviour: write {NAME}, for review.")
+@click.option("--run", "only", multiple=True, metavar="NAME", help="Take only this run; repeatable.")
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N", help="Number of processes; by default one per core."
 )
 @click.option("--junit", type=OutputFile(), metavar="FILE", help="Write the runs as JUnit XML.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(
-    file: Path, lock: bool, update_lock: bool, workers: int | None, junit: str | None, as_json: bool
+    file: Path,
+    lock: bool,
+    update_lock: bool,
+    only: tuple[str, ...],
+    workers: int | None,
+    junit: str | None,
+    as_json: bool,
 ) -> None:
     """Compare the outputs of an implementation in the runs of FILE with the accepted ones.
 
@@ -40,19 +48,25 @@ def command(
     """
     if lock and update_lock:
         raise click.UsageError("--lock compares with the lock, --update-lock writes it: choose one")
+    if update_lock and only:
+        raise click.UsageError("a lock has all runs; omit --run")
     path = file.parent / NAME
     if update_lock:
         try_file(path, "--update-lock")
     with refusals(NoBinding):
         behaviours = load_behaviours(file)()
+    unknown = sorted({*only} - behaviours.runs().keys())
+    if unknown:
+        hint = nearest(unknown[0], behaviours.runs()) or "without --run all are taken"
+        raise click.UsageError(f"there is no run `{unknown[0]}`; {hint}")
     with refusals(BadLock):
         contents = lock_file.read(path)
     known = contents.behaviour if lock else None
     with ended_processes(as_json=as_json):
-        behaved = behave(behaviours, known, workers or cores())
+        behaved = behave(behaviours, known, workers or cores(), only)
     if update_lock:
         with refusals(OSError):
-            lock_file.write(path, replace(contents, behaviour=behaved.runs))
+            lock_file.write(path, replace(contents, behaviour=behaved.accepted))
         behaved = replace(behaved, is_compared=True)
     renew = f"specchk behaviour {file} --update-lock"
     about = behaviours.name, behaved, str(path), renew

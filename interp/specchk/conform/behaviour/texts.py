@@ -3,13 +3,15 @@
     17   true   none   active   b'm1'   (1, 2)   {1, 2}   {1: 2}   Batch(base_offset=0, count=1)
 
 Members of enumerations are written by their names in small letters, maps and sets in order of their texts,
-and records by the names of their fields: their order in a class is no behaviour.
+and records by the names of their fields: their order in a class is no behaviour.  A text with a blank is a
+sentence, and stands between two marks (`SENTENCE`), which `plain` removes.
 
 Not here: comparing (`comparison`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -77,7 +79,7 @@ WRITERS: Mapping[type, Callable[[Texts, Any], str]] = MappingProxyType(
     {
         bool: lambda texts, value: "true" if value else "false",
         type(None): lambda texts, value: "none",
-        str: lambda texts, value: value,
+        str: lambda texts, value: f"\x0e{value}\x0f" if " " in value else value,
         bytes: lambda texts, value: repr(value),
         tuple: lambda texts, value: texts._all(value, "()"),
         list: lambda texts, value: texts._all(value, "()"),
@@ -86,8 +88,14 @@ WRITERS: Mapping[type, Callable[[Texts, Any], str]] = MappingProxyType(
         dict: Texts._map,
     }
 )
+SENTENCE = re.compile("\x0e([^\x0e\x0f]*)\x0f")
 Written = tuple[tuple[str, ...], ...]
 """A step: of each observation its place and kind, then its fields, each as `name=value`."""
+
+
+def plain(text: str) -> str:
+    """A written text as a person reads it."""
+    return text.replace("\x0e", "").replace("\x0f", "")
 
 
 def written(step: ObservedStep, texts: Texts) -> Written:

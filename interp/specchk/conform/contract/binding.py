@@ -170,8 +170,9 @@ def interruption(name: str, aside: tuple[str, ...] = ()) -> Callable[[F], F]:
 
     `cut(system, *arguments, moment, step)` calls `step()`, which lets the implementation take some
     step, with the fault set to strike at the `moment`-th occasion (0: the first), and returns whether it
-    struck.  The system is then one in which the spec's fault struck before the step or after it; only
-    the variables in `aside`, the environment's memory, may still be unchanged.
+    struck, best as words for where (``in `rename a to b` ``), which a report shows.  The system is then one
+    in which the spec's fault struck before the step or after it; only the variables in `aside`, the
+    environment's memory, may still be unchanged.
     """
     return _marker((_INTERRUPTION, name, aside))
 

@@ -16,7 +16,7 @@ has them.  Not here: the suites of the main binding (`members`), how a run is ta
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -31,7 +31,7 @@ from specchk.conform.gate.tiers import BUDGETS, parts_of, run_part
 from specchk.conform.mutation.members import Bench, Member, Reporter, failure_of
 from specchk.conform.mutation.patches import forget
 from specchk.conform.replay.replay import Replayer
-from specchk.conform.work.lock_file import NAME, BadLock, Symbols, read
+from specchk.conform.work.lock_file import NAME, AcceptedBehaviour, BadLock, read
 from specchk.lang.frontend import check
 
 BUDGET = BUDGETS["gate"]
@@ -96,7 +96,7 @@ class AcceptedRuns(Struct, frozen=True):
 
         def listed() -> str:
             runs.update(load_behaviours(path)().runs())
-            other = sorted(runs.keys() ^ accepted.keys())
+            other = sorted(runs.keys() ^ accepted.runs.keys())
             return f"{len(other)} runs are not those of the lock, {other[0]} first" if other else ""
 
         try:
@@ -107,11 +107,11 @@ class AcceptedRuns(Struct, frozen=True):
             return False
         if needs_more:
             names = ((name, name) for name in runs)
-            reporter.check_each(names, lambda name: _changed(name, runs[name], accepted.get(name)))
+            reporter.check_each(names, lambda name: _changed(name, runs[name], accepted))
         return True
 
-    def _accepted(self, bench: Bench) -> Mapping[str, Symbols]:
-        """The digests in the lock; `BadLock` if there is none."""
+    def _accepted(self, bench: Bench) -> AcceptedBehaviour:
+        """What the lock has; `BadLock` if there is none."""
         path = (bench.folder / self.file).with_name(NAME)
         accepted = read(path).behaviour
         if accepted is None:
@@ -119,11 +119,14 @@ class AcceptedRuns(Struct, frozen=True):
         return accepted
 
 
-def _changed(name: str, run: Run, accepted: Symbols | None) -> str:
+def _changed(name: str, run: Run, accepted: AcceptedBehaviour) -> str:
     """The first difference of a run from the accepted one; empty if there is none."""
-    difference = None if accepted is None else taken(name, run, accepted).difference  # None: listed above
-    if difference is None:
+    if name not in accepted.runs:  # listed above
         return ""
+    made = taken(name, run, accepted.runs[name])
+    if (difference := made.difference) is None:
+        new = sorted(made.texts - {*accepted.texts})
+        return f"says `{new[0][:80]}`" if new else ""
     return f"step {difference.number}, {difference.about[:80]}: {difference.place} {difference.after or ''}"
 
 

@@ -113,7 +113,10 @@ def _ending(program: Program, divergence: Divergence, beside: State | None) -> t
     ]
     more = [f"and {len(places) - MOST_PLACES} more"] if len(places) > MOST_PLACES else []
     first = f"diverges: {WORDS[divergence.kind]}"
-    said = (first, step_text(divergence), *divergence.reason.splitlines(), *places[:MOST_PLACES], *more)
+    # What a binding says of a refusal may be a bare word of the implementation's.
+    says = "the implementation says: " if divergence.kind == "refused" and divergence.reason else ""
+    reasons = f"{says}{divergence.reason}".splitlines()
+    said = (first, step_text(divergence), *reasons, *places[:MOST_PLACES], *more)
     return tuple(filter(None, said))
 
 

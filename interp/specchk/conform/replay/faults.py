@@ -80,10 +80,10 @@ class _Faults(BreadthFirst[S]):
         moment = 0
         # One occasion later each time, until the step ends before the fault strikes: every place was tried
         # once.
-        while (left := self.replayer.cut_short(place, instance, way, fault, striking, moment)) is not None:
+        while (struck := self.replayer.cut_short(place, instance, way, fault, striking, moment)) is not None:
+            left, inside = struck
             if not self._is_allowed(left, allowed, around, self.aside[fault.action]):
-                blame = self._blame(place, instance, striking, moment)
-                raise Diverged(replace(blame, expected=allowed, found=left))
+                raise Diverged(replace(self._blame(place, striking, inside), expected=allowed, found=left))
             moment += 1
 
     def _is_allowed(
@@ -100,10 +100,10 @@ class _Faults(BreadthFirst[S]):
                 return True
         return False
 
-    def _blame(self, place: Place[S], taken: ActionCall, by: ActionCall, moment: int) -> Divergence:
+    def _blame(self, place: Place[S], by: ActionCall, inside: str) -> Divergence:
         reason = (
-            f"{by.label} struck inside {taken.label}, at its moment {moment}, and left a state that the "
-            "spec reaches neither with the fault before that step nor with the fault after it"
+            f"{inside}\nthe spec reaches this state neither with the fault before that step nor with the "
+            "fault after it"
         )
         step = Step(by.label.action, by.label.args, ())
         return Divergence("fault", place.trace(), step, "", reason, ways=place.ways())

@@ -193,18 +193,28 @@ class Replayer(Generic[S]):
         fault: Interruption,
         by: ActionCall,
         moment: int,
-    ) -> Found | None:
-        """The state after a step in which a fault occurred at its `moment`-th chance; None if it did not."""
+    ) -> tuple[Found, str] | None:
+        """The state after a step in which a fault occurred at its `moment`-th chance; None if it did not.
+
+        With words for where it struck, which a divergence that is raised has, too.
+        """
         system = self._rewound(place)
         cut = getattr(self.binding, fault.method)
-        where = f"inside {instance.label}"
+        where = f"where {by.label} struck inside {instance.label}, at its moment {moment}"
         blank = partial(self._blame, place, by, way, "outside", where)
         # Of the step, the implementation's own exceptions are for the binding: one of them may be the fault.
         step = partial(self._ask, system, place, instance, way, FAILING)
-        if not self._call(blank, where, lambda: cut(system, *by.plain, moment, step)):
+        struck = self._call(blank, where, lambda: cut(system, *by.plain, moment, step))
+        if not struck:
             return None
         self.tally.struck += 1
-        return self._state(system, blank)
+        at = struck if isinstance(struck, str) else f"at its moment {moment}"
+        inside = f"{by.label} struck inside {instance.label}, {at}"
+        try:
+            return self._state(system, blank), inside
+        except Diverged as error:
+            reason = f"{inside}\n{error.divergence.reason}"
+            raise Diverged(replace(error.divergence, reason=reason)) from error
 
     def probe(self, place: Place[S], instances: Sequence[ActionCall]) -> list[bool]:
         """Try disabled instances in each way: they must be refused and change nothing.

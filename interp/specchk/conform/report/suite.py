@@ -67,6 +67,8 @@ def basis(part: Part, result: SuiteResult) -> Iterator[str]:
     divergence = result.divergence
     if divergence is not None and divergence.found_after is not None:
         yield f"found after {divergence.found_after} steps, shrunk to {len(divergence.trace.steps)}"
+    if divergence is not None and result.failed is not None:
+        yield f"to repeat it alone: --case {result.failed}"
     yield (f"negative probes: {result.probes} refused, {nothing} not applicable "
            "(no message, process or budget)")  # fmt: skip
     if result.coverage is not None:

@@ -32,6 +32,7 @@ NAME = "specchk.lock"
 VERSION = 4
 DIGITS = 16  # of the seal: against accidents and careless edits; a forger can compute it as well
 REASON = "reason"
+WIDTH = 100
 HEAD = """\
 # What was reviewed about this binding, in sections that specchk writes, each by a command of its own:
 #   [gate]        `specchk conform BINDING --update-lock`; a number that falls here is a gate that sees less
@@ -214,17 +215,22 @@ class GateConditions(Struct, frozen=True):
 
 
 class Symbols(Struct, frozen=True):
-    """The digests of a run; `group` is the number of steps that share checks."""
+    """The digests of a run (`behaviour.symbols`)."""
 
     digest: str
-    group: int
     trace: str
-    checks: str
 
     @property
     def steps(self) -> int:
         """The number of steps of the run."""
         return len(self.trace)
+
+
+class AcceptedBehaviour(Struct, frozen=True):
+    """Accepted behaviour: the digests of each run, and the words of all sentences in them."""
+
+    texts: tuple[str, ...]
+    runs: Mapping[str, Symbols]
 
 
 class LockFile(Struct, frozen=True, omit_defaults=True):
@@ -233,7 +239,7 @@ class LockFile(Struct, frozen=True, omit_defaults=True):
     gate: GateFigures | None = None
     choices: Choices | None = None
     conditions: GateConditions | None = None
-    behaviour: Mapping[str, Symbols] | None = None
+    behaviour: AcceptedBehaviour | None = None
 
 
 class BadLock(Exception):
@@ -318,12 +324,13 @@ def _key(name: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """A text, a number, a list or a table as one value of TOML; a list of lists on a line for each."""
+    """A text, a number, a list or a table as one value of TOML; a long list has a line for each item."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{_key(name)} = {_toml(item)}" for name, item in value.items()) + " }"
-    if isinstance(value, list) and value and isinstance(value[0], list):
-        return "[\n" + "".join(f"  {_toml(item)},\n" for item in value) + "]"
     if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
+        items = [_toml(item) for item in value]
+        if sum(map(len, items)) <= WIDTH:
+            return f"[{', '.join(items)}]"
+        return "[\n" + "".join(f"  {item},\n" for item in items) + "]"
     # JSON's texts are TOML's, except for one character that it leaves as it is.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
