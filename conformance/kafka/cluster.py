@@ -19,6 +19,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -79,17 +80,20 @@ class Cluster:
         self.zookeeper_port = 0
 
     def __enter__(self) -> Self:
-        try:
+        with ExitStack() as stack:
+            stack.callback(self.close)
             if self.plan.release.metadata is Metadata.KRAFT:
                 self._start_kraft()
             else:
                 self._start_zookeeper()
-        except BaseException:
-            self.__exit__()
-            raise
+            stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all processes and connections, and remove the folder if it is a temporary one."""
         for connection in self._connections.values():
             connection.close()
         for node in self.nodes.values():

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from uuid import UUID
 
 from conformance.kafka.batches import parse_batches
 from conformance.kafka.cluster import ZOOKEEPER_CONTROLLER, Cluster
@@ -54,6 +55,7 @@ class Deciding(ABC):
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self.cluster, self.topic = cluster, topic
+        self.topic_id: UUID | None = None  # known with the first decision of a quorum
 
     @abstractmethod
     def latest(self) -> Decision:
@@ -106,13 +108,12 @@ class _Quorum(Deciding):
 
     def latest(self) -> Decision:
         decision: Decision | None = None
-        topic_id = None
         for offset, name, fields in self._records():
             if name == "TopicRecord" and fields["Name"] == self.topic:
-                topic_id = fields["TopicId"]
-            elif name == "PartitionRecord" and fields["TopicId"] == topic_id:
+                self.topic_id = fields["TopicId"]
+            elif name == "PartitionRecord" and fields["TopicId"] == self.topic_id:
                 decision = _first(offset, fields)
-            elif name == "PartitionChangeRecord" and fields["TopicId"] == topic_id and decision:
+            elif name == "PartitionChangeRecord" and fields["TopicId"] == self.topic_id and decision:
                 decision = _changed(decision, offset, fields)
         if decision is None:
             raise NotYet(f"topic {self.topic} has not been created")

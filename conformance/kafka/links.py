@@ -152,7 +152,7 @@ class Relay:
     def at_gate(self, pattern: Pattern) -> list[Frame]:
         """The frames that are held, in the order of their arrival."""
         with self.changed:
-            return [frame for frame in self.waiting if pattern.matches(frame)]
+            return [frame for frame in self.waiting if frame.verdict is None and pattern.matches(frame)]
 
     def expect(
         self, pattern: Pattern, satisfies: Callable[[Frame], bool] = lambda frame: True, limit_s: float = 60
@@ -161,7 +161,7 @@ class Relay:
         end = time.monotonic() + limit_s
         with self.changed:
             while True:
-                frames = (frame for frame in self.waiting if pattern.matches(frame) and not frame.orphaned)
+                frames = [frame for frame in self.at_gate(pattern) if not frame.orphaned]
                 frame = next((frame for frame in frames if satisfies(frame)), None)
                 if frame is not None:
                     return frame
@@ -340,6 +340,8 @@ def _exactly(source: socket.socket, size: int) -> bytes:
 
 
 def _hung_up(end: socket.socket) -> bool:
+    if end.fileno() < 0:
+        return True
     poll = select.poll()
     poll.register(end, _HUNG_UP)
     return any(event & _HUNG_UP for _, event in poll.poll(0))

@@ -110,6 +110,7 @@ def zookeeper_server(folder: Path, port: int) -> dict[str, str]:
         "admin.enableServer": "false",
         "maxClientCnxns": "0",
         "tickTime": "1000",
+        "maxSessionTimeout": "600000",
     }
 
 

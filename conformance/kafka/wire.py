@@ -82,7 +82,7 @@ class Connection:
     def __init__(
         self, port: int, schemas: Schemas, client_id: str = "specchk", timeout_s: float = 60
     ) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout_s)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout_s)
         self._schemas, self._client_id, self._correlation = schemas, client_id.encode(), 0
 
     def __enter__(self) -> Self:
@@ -93,7 +93,7 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection."""
-        self._socket.close()
+        self.socket.close()
 
     def call(self, key: Api, version: int, fields: Mapping[str, Any]) -> Fields:
         """Send a request and wait for its response."""
@@ -106,7 +106,7 @@ class Connection:
         self._correlation += 1
         head = _HEADER.pack(key, version, self._correlation, len(self._client_id)) + self._client_id
         frame = head + bytes(_head(message, version)) + message.encode(fields, version)
-        self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
+        self.socket.sendall(_LENGTH.pack(len(frame)) + frame)
 
     def receive(self, key: Api, version: int) -> Fields:
         """Wait for the response to a request that was sent."""
@@ -116,7 +116,7 @@ class Connection:
     def _exactly(self, size: int) -> bytes:
         data = bytearray()
         while len(data) < size:
-            part = self._socket.recv(size - len(data))
+            part = self.socket.recv(size - len(data))
             if not part:
                 raise ConnectionError("the broker has closed the connection")
             data += part

@@ -24,11 +24,12 @@ from specs.spec_runs import (
 
 EXAMPLES = sorted(f"examples/{path.stem}" for path in (SPECS / "examples").glob("*.spec"))
 FILES = [
-    "coordinator", "delivery", "delivery_once", "groups", "isr_timing", "log", "membership", "once",
-    "placement", "producer_state", "store", "two_round_fetch", "two_round_fetch_log", *EXAMPLES,
+    "coordinator", "delivery", "delivery_once", "groups", "isr_timing", "kafka_stories", "log", "membership",
+    "once", "placement", "producer_state", "store", "two_round_fetch", "two_round_fetch_log", *EXAMPLES,
 ]  # fmt: skip
 
 SLOW = {
+    "kafka_stories": {"remote_leo_kept", "remote_leo_kept_and_fenced"},
     "store": {"larger_segments", "flushed_by_two"},
     "examples/sliding_block": {"huarong_dao"},
     "examples/raft": {"one_term"},

@@ -1,0 +1,78 @@
+"""Apache Kafka, checked against the spec: `python -m conformance.kafka --help`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import click
+from conformance.kafka.agents import agent_jar
+from conformance.kafka.matrix import ATTEMPTS, Cell, append_cell, missing, read_cells, rewrite
+from conformance.kafka.releases import NEWEST, RELEASES, jars
+from conformance.kafka.stories import STORIES, run_story
+from conformance.kafka.texts import View
+from conformance.kafka.traces import Step
+
+
+@click.group()
+def main() -> None:
+    """Run real brokers, and compare them with replication.spec."""
+
+
+@main.command()
+@click.argument("versions", nargs=-1, type=click.Choice(list(RELEASES)))
+def fetch(versions: tuple[str, ...]) -> None:
+    """Fetch the jars of releases, or of all, into the cache."""
+    for version in versions or RELEASES:
+        click.echo(f"{version}: {jars(RELEASES[version])}")
+
+
+@main.command()
+@click.argument("name", type=click.Choice(list(STORIES)))
+@click.option("--release", "version", type=click.Choice(list(RELEASES)), default=NEWEST.version)
+@click.option("--repair", is_flag=True, help="With the repair of B21, by an agent.")
+@click.option("--runs", default=1, help="How many runs, each on a new cluster.")
+@click.option("--keep/--no-keep", help="Add the verdicts to those of the matrix.")
+def story(name: str, version: str, repair: bool, runs: int, keep: bool) -> None:
+    """Take a cluster of a release through a story, step by step."""
+    for _ in range(runs):
+        cell = run_cell(name, version, repair, is_shown=runs == 1)
+        if keep:
+            append_cell(cell)
+
+
+@main.command()
+@click.option("--story", "names", multiple=True, type=click.Choice(list(STORIES)))
+@click.option("--release", "versions", multiple=True, type=click.Choice(list(RELEASES)))
+@click.option("--table", is_flag=True, help="Run nothing; write the table into docs/apache-kafka.md.")
+def matrix(names: Sequence[str], versions: Sequence[str], table: bool) -> None:
+    """Run all stories on all releases that have no verdict yet, and write the table."""
+    for _ in range(0 if table else ATTEMPTS):
+        for name, version in missing(read_cells(), names or list(STORIES), versions or list(RELEASES)):
+            append_cell(run_cell(name, version, repair=False, is_shown=False))
+    rewrite(read_cells())
+
+
+def run_cell(name: str, version: str, repair: bool, is_shown: bool) -> Cell:
+    """Run a story, and print its verdict."""
+    begun = time.monotonic()
+    agent = agent_jar("Repair") if repair else None
+    verdict = run_story(STORIES[name], RELEASES[version], agent, show_step if is_shown else None)
+    cell = Cell(name, version, repair, verdict, round(time.monotonic() - begun, 1))
+    click.echo(f"{version}{', repaired' if repair else ''} {name}: {verdict} ({cell.seconds:.0f} s)")
+    for line in verdict.log if is_shown else ():
+        click.echo(f"  {line}")
+    return cell
+
+
+def show_step(number: int, step: Step, views: list[View], notes: list[str]) -> None:
+    """Print a step, what was answered, and the cluster beside the spec."""
+    click.echo(f"{number:>3}  {step.text}")
+    for note in notes:
+        click.echo(f"       {note}")
+    for view in views:
+        click.echo(f"       spec {view.spec:<44} kafka {view.kafka}")
+
+
+if __name__ == "__main__":
+    main()
