@@ -254,6 +254,7 @@ class Driver:
                 if stale > 3:
                     has = partition["FetchOffset"]
                     raise Differs(f"b{follower} fetches from offset {has}, and not {offset}")
+                self.relay.drop(frame)
                 self.relay.cut(link)
 
     def _rest(self, follower: int, leader: int) -> None:
