@@ -116,7 +116,16 @@ class KernelSource(Struct, frozen=True, dict=True):
     def cached(self) -> Loaded | None:
         """The optimised kernel, if it is in the cache."""
         code = kept.read(self.path())
-        return None if code is None else loaded(code, self.entries)
+        return None if code is None else self.linked(code)
+
+    def linked(self, code: bytes) -> Loaded:
+        """The kernel from optimised object code."""
+        return loaded(code, self.entries)
+
+    def keep(self, code: bytes) -> Loaded:
+        """The kernel from newly optimised object code, which is cached."""
+        kept.write(self.path(), code)
+        return self.linked(code)
 
     def quick(self) -> Loaded:
         """The kernel without optimisation, cached or newly compiled."""
@@ -127,7 +136,10 @@ class KernelSource(Struct, frozen=True, dict=True):
         return loaded(code, self.entries, is_optimised=False)
 
     def note_states(self, states: int) -> None:
-        """Keep the number of states that a search had at its end, for the next one."""
+        """Keep the number of states that a search had at its end, for the next one.
+
+        Kip320 3/2/2/3, with 10 million states, takes a fifth longer if its table has to grow.
+        """
         if states >= MANY_STATES and states != self.expected_states():
             kept.write(self.path("-states"), b"%d" % states)
 
@@ -137,11 +149,6 @@ class KernelSource(Struct, frozen=True, dict=True):
         found = kept.read(self.path("-states")) or b""
         states = int(found) if found.isdigit() else 0
         return states if limit is None else min(states, limit)
-
-    def linked(self, code: bytes) -> Loaded:
-        """The kernel from newly optimised object code, which is cached."""
-        kept.write(self.path(), code)
-        return loaded(code, self.entries)
 
 
 class RegionSource(KernelSource, frozen=True, dict=True):

@@ -83,7 +83,7 @@ class Optimiser:
         if self._process is None or self._code is None or self._process.wait() != 0:
             return None
         self._code.seek(0)
-        return self._source.linked(self._code.read())
+        return self._source.keep(self._code.read())
 
     def stop(self) -> None:
         """End the process, if there is one; there will be no code."""
@@ -97,16 +97,7 @@ class Optimiser:
 def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
     """The kernel, cached or newly compiled; optimised if such code is cached, or if its use `is_long`."""
     # Optimised code that exists costs no more than quick code, however short its use will be.
-    return source.cached() or (_waited(source) if is_long else None) or source.quick()
-
-
-def _waited(source: KernelSource) -> Loaded | None:
-    optimiser = Optimiser(source, 0)
-    try:
-        optimiser.consider(0)
-        return optimiser.kernel()
-    finally:
-        optimiser.stop()
+    return source.linked(source.code()) if is_long else source.cached() or source.quick()
 
 
 def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming], *, is_long: bool) -> Loaded:
