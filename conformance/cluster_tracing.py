@@ -81,6 +81,7 @@ class ClusterTracing(Tracing, ABC):
         self.taken = frozenset(e["message"] for e in recording.events if e["event"] == "apply")
         self._last: dict[str, str] = {}  # of each message, its last event
         self._numbers: dict[int, int] = {}
+        self._others: dict[str, int] = {}  # of each message, the broker that is asked
         self._sets = kept_sets(self.names)
 
     @classmethod
@@ -151,16 +152,28 @@ class ClusterTracing(Tracing, ABC):
         """Return a step of some brokers."""
         return call_of(action, *map(self.name, brokers))
 
+    def gone(self, found: Event) -> list[str]:
+        """The replicas that are to leave the ISR, all of which are late."""
+        gone = [self.name(broker) for broker in found["gone"]]
+        if not self.set_of(found.get("late", found["gone"])).issuperset(gone):
+            raise ImpossibleEvent(f"of the replicas {found['gone']} only {found['late']} are late")
+        return gone
+
     def in_time(self, found: Event, *calls: Call) -> Ways:
         """Steps of a leader, with or without the passage of time for its followers."""
         late = self.set_of(found["late"]) if "late" in found else ANY
         return with_or_without(call_of("pass_time", self.me(found), late), *calls)
 
     def stage(self, found: Event) -> None:
-        """Check that a message passes through its stages in order, once."""
+        """Check that a message passes through its stages in order, once, between its asker and one other."""
         message, stage = found["message"], self.stages[found["event"]]
+        asker, number = map(int, message.split("/"))
+        own, other = ("follower", "at") if stage in (1, 2) else ("at", "to" if stage == 0 else "source")
+        if other in found and found[other] != self._others.setdefault(message, found[other]):
+            raise ImpossibleEvent(f"the message {message} is between {asker} and {self._others[message]}")
+        if found[own] != asker:
+            raise ImpossibleEvent(f"the message {message} is not one of broker {found[own]}")
         if stage == 0:
-            asker, number = map(int, message.split("/"))
             if number <= self._numbers.get(asker, 0):
                 raise ImpossibleEvent(f"the message {message} is sent after {asker}/{self._numbers[asker]}")
             self._numbers[asker] = number
@@ -170,6 +183,8 @@ class ClusterTracing(Tracing, ABC):
         if not is_next:
             when = "before it was sent" if last is None else f"after its `{last}`"
             raise ImpossibleEvent(f"the message {message} has its `{found['event']}` {when}")
+        if stage in (1, 3) and number != self._numbers[asker]:  # an answer may also be for nobody
+            raise ImpossibleEvent(f"the message {message} is not the last one of broker {asker}")
         self._last[message] = found["event"]
 
     @event("fetch")

@@ -45,7 +45,8 @@ TEXTS = MappingProxyType(
         "role": "is_leader({0})", "late": "late[{0}] - isr[{0}]", "isr": "isr[{0}]",
         "fenced": "knows[{0}].fenced", "version": "version[{0}]", "pending": "pending({0})",
         "proposed": "get(alter[{0}]).isr", "offset": "get(fetch[{0}]).offset",
-        "reply": "get(fetch[{0}]).body is Diverging",
+        "reply": "get(fetch[{0}]).body is Diverging", "waits": "found_nothing({0})",
+        "to": "meta[get(fetch[{0}]).epoch].leader",
     }
 )  # fmt: skip
 
@@ -135,6 +136,9 @@ class ReplogTracing(ClusterTracing):
                 yield of["offset"], found["offset"]
             if kind == "serve" and "reply" in found:
                 yield of["reply"], {"waits": False, "records": False, "diverges": True}[found["reply"]]
+                yield of["waits"], found["reply"] == "waits"
+            if kind == "fetch" and "to" in found:
+                yield of["to"], self.name(found["to"])
         elif kind == "judge" and "verdict" in found:
             yield ("verdict", f"get(alter[{self.name(found['leader'])}]).state"), found["verdict"]
 
@@ -150,7 +154,7 @@ class ReplogTracing(ClusterTracing):
             one = self.in_time(found, Call("shrink_isr", (self.me(found), ANY)))
             several = self.in_time(found, Call("shrink_isr_by", (self.me(found), ANY)))
             return Ways((*one.ways, *several.ways))
-        gone = [self.name(one) for one in found["gone"]]
+        gone = self.gone(found)
         if len(gone) == 1:
             return self.in_time(found, Call("shrink_isr", (self.me(found), gone[0])))
         return self.in_time(found, Call("shrink_isr_by", (self.me(found), frozenset(gone))))

@@ -74,7 +74,7 @@ class StartTracing(ClusterTracing):
     @event("shrink")
     def shrink(self, found: Event) -> Ways:
         """Lagging replicas have left the ISR."""
-        gone = [self.name(one) for one in found["gone"]]
+        gone = self.gone(found)
         one = Call("shrink_isr", (gone[0],))
         return self.in_time(found, one if len(gone) == 1 else Call("shrink_isr_by", (frozenset(gone),)))
 
