@@ -23,7 +23,9 @@ from specs.spec_runs import (
 )  # fmt: skip
 
 EXAMPLES = sorted(f"examples/{path.stem}" for path in (SPECS / "examples").glob("*.spec"))
+TICKETS = ("check_quorum", "hanging_transaction", "out_of_range", "voter_restart")
 FILES = [
+    *(f"kafka/{name}" for name in TICKETS),
     "coordinator", "delivery", "delivery_once", "groups", "isr_timing", "kafka_stories", "log", "membership",
     "once", "placement", "producer_state", "store", "two_round_fetch", "two_round_fetch_log", *EXAMPLES,
 ]  # fmt: skip
