@@ -4,6 +4,9 @@
 #   make test   run the unit tests and those of agreement between engines, and beside them the gate, which
 #               holds replog to its specs (without it: ARGS=, what pytest is to run)
 #
+# `make kafka` has Apache Kafka itself lose a record, step by step beside the spec, and then keep it by a repair; it
+# needs Java 17 with its compiler, and Maven, which fetches Kafka into ~/.cache/specchk/kafka.
+#
 # `make system` runs the other tests: processes, Spark, browsers, documents, mutants, whole specs, and the slow
 # ones, sampled (SLOW=1: all of them).
 #
@@ -31,7 +34,11 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
 # The tests and the gate start hundreds of processes: without kept bytecode each compiles all modules again.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run test tests system nightly gate gate-report gate-begin $(RUNS:%=gate-%) lint docs clean
+.PHONY: run kafka test tests system nightly gate gate-report gate-begin $(RUNS:%=gate-%) lint docs clean
+
+kafka: $(VENV)/.installed
+	@$(BIN)/python -m conformance.kafka loss
+	@$(BIN)/specchk draw spec/kafka_stories.spec --scenario b21 -o $(VENV)/b21.svg
 
 run: $(VENV)/.installed
 	$(BIN)/specchk run $(SPEC)

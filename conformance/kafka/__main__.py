@@ -9,7 +9,7 @@ import click
 from conformance.kafka.agents import agent_jar
 from conformance.kafka.matrix import ATTEMPTS, Cell, append_cell, missing, read_cells, rewrite
 from conformance.kafka.releases import NEWEST, RELEASES, jars
-from conformance.kafka.stories import STORIES, run_story
+from conformance.kafka.stories import STORIES, Outcome, run_story
 from conformance.kafka.texts import View
 from conformance.kafka.traces import Step
 
@@ -51,6 +51,20 @@ def matrix(names: Sequence[str], versions: Sequence[str], table: bool) -> None:
         for name, version in missing(read_cells(), names or list(STORIES), versions or list(RELEASES)):
             append_cell(run_cell(name, version, repair=False, is_shown=False))
     rewrite(read_cells())
+
+
+@main.command()
+@click.option("--release", "version", type=click.Choice(list(RELEASES)), default=NEWEST.version)
+def loss(version: str) -> None:
+    """Lose an acknowledged record by clean elections, step by step; then prevent it by the repair of B21."""
+    lost = run_cell("B21", version, repair=False, is_shown=True).verdict
+    kept = run_cell("B21", version, repair=True, is_shown=False).verdict
+    if (lost.outcome, kept.outcome) != (Outcome.REPRODUCED, Outcome.PREVENTED):
+        raise click.ClickException("expected: reproduced, and with the repair prevented")
+    click.echo(
+        "a record acknowledged with acks=all and min.insync.replicas=2, and read by a consumer, is lost;"
+    )
+    click.echo("with the repair it is not acknowledged (docs/findings/remote-leo-kept.md)")
 
 
 def run_cell(name: str, version: str, repair: bool, is_shown: bool) -> Cell:

@@ -38,10 +38,17 @@ from conformance.kafka.deciding import Decision, Refusal, deciding
 from conformance.kafka.gates import metadata_gate
 from conformance.kafka.links import ZOOKEEPER, Direction, Frame, Pattern
 from conformance.kafka.nodes import NotYet, wait_for
-from conformance.kafka.probe import ReplicaState, StoredRecord, is_in_epoch, latest_offset, replica_state
+from conformance.kafka.probe import (
+    ReplicaState,
+    StoredRecord,
+    consumed,
+    is_in_epoch,
+    latest_offset,
+    replica_state,
+)
 from conformance.kafka.releases import Metadata
 from conformance.kafka.schemas import Fields
-from conformance.kafka.texts import View, answer_text, controller_text, error_text, isr_text
+from conformance.kafka.texts import View, answer_text, controller_text, error_text, isr_text, read_text
 from conformance.kafka.traces import Run, SpecState
 from conformance.kafka.wire import Api, Connection, decode_request, decode_response
 
@@ -168,7 +175,17 @@ class Driver:
         has = (decision.leader if decision.leader >= 0 else None, decision.isr)
         views.append(View(0, controller_text(leader, isr), controller_text(*has)))
         views.append(View(0, f"{state.acked} acknowledged", f"{self._acknowledged()} acknowledged"))
+        if leader is not None and state.is_up(leader) and state.applied(leader) == state.current:
+            committed = enumerate(state.log(leader)[: state.hw(leader)])
+            values = [_value(offset, epoch) for offset, epoch in committed]
+            views.append(View(0, read_text(leader, values), self._read_text(leader)))
         return views
+
+    def _read_text(self, leader: int) -> str:
+        try:
+            return read_text(leader, consumed(self.cluster, leader, TOPIC))
+        except (NotYet, OSError) as error:
+            return f"a consumer reads nothing from b{leader}: {error}"
 
     def _view(self, broker: int, state: SpecState) -> View:
         epochs = state.log(broker)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from conformance.kafka.batches import parse_batches
 from conformance.kafka.schemas import Fields
@@ -50,6 +50,12 @@ def isr_text(isr: frozenset[int]) -> str:
 def controller_text(leader: int | None, isr: frozenset[int]) -> str:
     """What a controller has decided."""
     return f"{'nobody' if leader is None else f'b{leader}'} leads, ISR {isr_text(isr)}"
+
+
+def read_text(leader: int, values: Sequence[bytes]) -> str:
+    """What a consumer reads from a leader."""
+    texts = " ".join(value.decode(errors="replace") for value in values)
+    return f"a consumer reads {texts or 'nothing'} from b{leader}"
 
 
 def answer_text(partition: Fields | None) -> str:
