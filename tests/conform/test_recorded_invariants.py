@@ -129,7 +129,6 @@ def test_what_is_no_call_is_reported_in_words(gives: Any) -> None:
     tracing.meaning({"at": "a", "event": "wrong", "gives": Repeated(Call("up"), 1, 2)})
 
 
-LOCKS = load_tracing(ROOT / "docs" / "lock_service" / "tracing.py")
 LINES = [
     {"at": "c1", "seq": 1, "event": "acquired", "token": 1},
     {"at": "service", "seq": 1, "event": "waiting"},
@@ -153,14 +152,16 @@ def test_another_order_of_writers_is_named(
     order: list[int], number: int, move: tuple[int, int] | None
 ) -> None:
     """If moving one line across lines of other writers explains all so far."""
+    # Not where this module is imported: other tests import a `tracing` of another folder.
+    locks = load_tracing(ROOT / "docs" / "lock_service" / "tracing.py")
     recording = Recording("one", {"format": "lock-service/1", "clients": 3}, tuple(LINES[n] for n in order))
     spec = check(str(ROOT / "docs" / "lock_service" / "lock_service.spec"))
     validator = Validator(instantiate_steps(spec, "two", {"Client": "3"}))
-    found = validator.explain(LOCKS(validator.program, recording), recording)
+    found = validator.explain(locks(validator.program, recording), recording)
     assert found.blocked is not None
     assert found.blocked.number == number
     by = found.by or validator
-    contradiction = contradiction_of(by, LOCKS(by.program, recording), recording, number)
+    contradiction = contradiction_of(by, locks(by.program, recording), recording, number)
     assert (None if contradiction is None else contradiction.order) == move
 
 
