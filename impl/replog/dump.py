@@ -32,7 +32,7 @@ from replog.store.checkpoints.root import OFFSET_FILES, OWN_FILES, Root
 from replog.store.files.config import DEFAULT_CONFIG
 from replog.store.files.errors import CorruptBatchError, CorruptFileError, InvalidRecordError, StoreError
 from replog.store.files.findings import Kind
-from replog.store.files.fs import Fs, OsFile, OsFs, file_size, read_file
+from replog.store.files.fs import Fs, OsFile, OsFs, file_size, open_file, read_file
 from replog.store.files.quarantine import is_quarantined
 from replog.store.recovery.survey import Survey, survey_partition
 from replog.store.segments.batch import check_crc
@@ -49,7 +49,7 @@ class ReadOnlyFs(OsFs):
     def open(self, path: str) -> OsFile:
         """Open for reading only."""
         # A dump is often run by a user who may read the broker's files and not write them.
-        return OsFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        return OsFile(open_file(path, os.O_RDONLY))
 
 
 @dataclass(slots=True)
@@ -101,7 +101,9 @@ class Dump:
     def _read(self, name: str, read: Callable[[], str]) -> Iterator[str]:
         try:
             yield f"  {name:{NAME_WIDTH}} {read()}"
-        except (StoreError, OSError) as error:
+        except OSError as error:
+            yield self._problem(name, error.strerror or error)
+        except StoreError as error:
             yield self._problem(name, str(error).removeprefix(f"{name}: "))
 
     def _read_root(self, root: Root) -> list[str]:

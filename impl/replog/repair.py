@@ -11,6 +11,7 @@ beside the log. Not here: which part is good (`survey.py`), and the repair itsel
 `replog.store.recovery`).
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -19,8 +20,8 @@ import click
 
 from replog.store.checkpoints.root import LOCK_FILE, Root
 from replog.store.directory import lock_directory
-from replog.store.files.fs import OsFs
-from replog.store.recovery.repair import Plan, Repairer
+from replog.store.files.fs import NO_FILE, OsFs
+from replog.store.recovery.repair import Plan, Repairer, set_strangers_aside, strangers
 
 NAME_WIDTH = 32
 
@@ -55,20 +56,35 @@ def command(context: click.Context, directory: Path, applies: bool, adopts: bool
     """
     path = str(directory.resolve())
     # Without --apply nothing is written, not even a lock file into a directory that never had one.
-    if applies or (directory / LOCK_FILE).exists():
+    if applies or os.path.lexists(directory / LOCK_FILE):
         lock, is_bare = lock_directory(OsFs(), path)
     else:
         lock, is_bare = None, Root(OsFs(), path).is_bare()
     with nullcontext() if lock is None else closing(lock):
-        left = _repair(Repairer(OsFs(), path, adopts, is_bare), applies)
+        left, is_refused = _set_aside(path, applies), False
+        if not left:
+            left, is_refused = _repair(Repairer(OsFs(), path, adopts, is_bare), applies)
     if left:
         adopted = " --adopt" if adopts else ""
         click.echo(f"next: replog repair {directory} --apply{adopted}")
-        context.exit(1)
+    context.exit(int(left or is_refused))
 
 
-def _repair(repairer: Repairer, applies: bool) -> bool:
-    """Print, and perform, the repairs; return whether some damage remains."""
+def _set_aside(path: str, applies: bool) -> bool:
+    """Print, and set aside, what is in the place of files; return whether it is there still."""
+    names = strangers(OsFs(), path)
+    for name in names:
+        click.echo(f"  ! {name}: {NO_FILE}")
+    if applies:
+        for note in set_strangers_aside(OsFs(), path, names):
+            click.echo(f"  {note}")
+    elif names:
+        click.echo("\nto set aside first; nothing was changed, and nothing else looked at")
+    return bool(names) and not applies
+
+
+def _repair(repairer: Repairer, applies: bool) -> tuple[bool, bool]:
+    """Print, and perform, the repairs; return whether something is left to do, and to refuse."""
     keys = repairer.partitions()
     plans = [repairer.plan(key) for key in keys]
     for key, plan in zip(keys, plans, strict=True):
@@ -79,6 +95,9 @@ def _repair(repairer: Repairer, applies: bool) -> bool:
             click.echo(line)
         if applies:
             repairer.apply(key)
+    foreign = repairer.foreign()
+    for reason in foreign:
+        click.echo(f"  ! {reason}: a start refuses this, and only newer software or a person can decide")
     damaged = sum(plan is not None for plan in plans)
     of_all = f"{damaged} of {len(plans)} partition{'s' * (len(plans) != 1)}"
     if applies:
@@ -87,4 +106,4 @@ def _repair(repairer: Repairer, applies: bool) -> bool:
         click.echo(f"\n{of_all} repaired")
     else:
         click.echo(f"\n{of_all} to repair; nothing was changed")
-    return damaged > 0 and not applies
+    return damaged > 0 and not applies, bool(foreign)

@@ -6,6 +6,7 @@ Not here: what to do about a file without its checksum (`directory.py`), and whi
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import TypeVar
@@ -13,8 +14,14 @@ from typing import TypeVar
 from replog.store.checkpoints import checkpoint
 from replog.store.checkpoints.checkpoint import TopicPartition, parse_partition_name
 from replog.store.checkpoints.manifest import MANIFEST_FILE
-from replog.store.checkpoints.registry import NOTHING, REGISTRY_FILE, Registry, read_registry
-from replog.store.files.errors import CorruptFileError
+from replog.store.checkpoints.registry import (
+    NOTHING,
+    REGISTRY_FILE,
+    Known,
+    Registry,
+    read_registry,
+)
+from replog.store.files.errors import CorruptFileError, StoreError
 from replog.store.files.findings import OpenPoint
 from replog.store.files.fs import Fs, read_file, replace_file
 
@@ -86,10 +93,33 @@ class Root:
         return sorted(self.registry.partitions.keys() - set(self.partitions()))
 
     def load_registry(self) -> bool:
-        """Read the registry; return whether there is one. Raises the errors of `read_registry`."""
-        registry = read_registry(self._fs, self.path)
-        self.registry = registry or Registry()
-        return registry is not None
+        """Read the registry; return whether there is one. Raises the errors of `read_registry`.
+
+        Without one, partitions without a folder are those that the checkpoints have: their loss must not go
+        unnoticed.
+        """
+        self.registry = Registry()
+        try:
+            registry = read_registry(self._fs, self.path)
+        except CorruptFileError:
+            self.registry.partitions |= self._lost()
+            raise
+        if registry is None:
+            self.registry.partitions |= self._lost()
+            return False
+        self.registry = registry
+        return True
+
+    def _lost(self) -> dict[TopicPartition, Known]:
+        """Return the partitions that checkpoints have and no folder, with their synced offsets."""
+        points: dict[TopicPartition, int] = {}
+        for name in OFFSET_FILES:
+            with suppress(StoreError):
+                offsets = checkpoint.read_offsets(self._fs, self.path, name=name)
+                is_point = name == checkpoint.RECOVERY_POINT_FILE
+                points |= {key: offset if is_point else points.get(key, 0) for key, offset in offsets.items()}
+        there = set(self.partitions())
+        return {key: Known(recovery_point=point) for key, point in points.items() if key not in there}
 
     def read(self, name: str, read: Callable[[Fs, str], T], default: T) -> T:
         """Read a file with the reader of its format, or return the default if there is none.

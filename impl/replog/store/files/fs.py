@@ -16,14 +16,19 @@ retries one).
 Not here: buffering (the store writes whole batches), threads, and any policy about when to sync.
 """
 
+import errno
 import fcntl
 import os
+import stat
 from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
 READ_WRITE = os.O_RDWR | os.O_CLOEXEC
+NO_FILE = "not a file"
+NO_FILE_ERRORS = errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENOENT, errno.ENXIO
+"""Of opening something else than a file; ENXIO is that of a socket."""
 
 
 class File(Protocol):
@@ -119,6 +124,15 @@ def make_directory(fs: Fs, path: str) -> None:
     fs.fsync_dir(parent)
 
 
+def is_no_file(fs: Fs, path: str) -> bool:
+    """Return whether a name that a directory lists is that of a folder, a pipe, or a link to nothing."""
+    try:
+        fs.open(path).close()
+    except OSError as error:
+        return error.errno in NO_FILE_ERRORS
+    return False
+
+
 def replace_file(fs: Fs, directory: str, name: str, data: bytes) -> None:
     """Atomically and durably replace `directory/name`: write `.tmp`, fsync, rename, fsync the directory.
 
@@ -195,6 +209,16 @@ class OsFile:
             os.close(descriptor)
 
 
+def open_file(path: str, flags: int) -> int:
+    """Open a regular file and return its descriptor; `OSError` for anything else, also for a pipe at once."""
+    # Without waiting, since the opening of a pipe waits for who writes it.
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, NO_FILE, path)
+    return descriptor
+
+
 class OsFs:
     """The operating system's files; stateless."""
 
@@ -202,7 +226,7 @@ class OsFs:
 
     def open(self, path: str) -> OsFile:
         """Open an existing file, positioned at its end."""
-        descriptor = os.open(path, READ_WRITE)
+        descriptor = open_file(path, os.O_RDWR)
         os.lseek(descriptor, 0, os.SEEK_END)
         return OsFile(descriptor)
 

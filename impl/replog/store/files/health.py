@@ -27,10 +27,12 @@ class Health:
 
     def fail(self, doing: str, error: OSError) -> StorageOfflineError:
         """Go offline permanently (the first reason is kept) and return the error to raise."""
+        at = f"{error.filename}: " if error.filename else ""
+        reason = f"{doing}: {at}{error.strerror or error}"
         # Later failures are usually consequences of the first.
         if self.reason is None:
-            self.reason = f"{doing}: {error.strerror or error}"
-        return StorageOfflineError(f"{doing}: {error.strerror or error}")
+            self.reason = reason
+        return StorageOfflineError(reason)
 
     @contextmanager
     def during(self, doing: str) -> Iterator[None]:

@@ -21,11 +21,11 @@ from replog.store.checkpoints.checkpoint import (
 )
 from replog.store.checkpoints.manifest import MANIFEST_FILE, Manifest
 from replog.store.checkpoints.registry import NOTHING, REGISTRY_FILE, Known
-from replog.store.checkpoints.root import OFFSET_FILES, OWN_FILES, Root
+from replog.store.checkpoints.root import LOCK_FILE, OFFSET_FILES, OWN_FILES, Root
 from replog.store.files.config import DEFAULT_CONFIG
-from replog.store.files.errors import CorruptFileError
+from replog.store.files.errors import CorruptFileError, ForeignVersionError
 from replog.store.files.findings import Kind
-from replog.store.files.fs import Fs, make_directory
+from replog.store.files.fs import Fs, is_no_file, make_directory
 from replog.store.files.quarantine import clear_temporary, set_aside
 from replog.store.recovery.recovery import TEXT_FILES, cut_tail, save_survey
 from replog.store.recovery.survey import Survey, survey_partition
@@ -47,6 +47,26 @@ class Plan:
     adoptable: tuple[int, int] | None = None
 
 
+def strangers(fs: Fs, path: str) -> list[str]:
+    """Return what has the name of one of the directory's files and is none, as paths in it; not the lock."""
+    root = Root(fs, path)
+    names = [name for name in fs.listdir(path) if name in OWN_FILES and name != LOCK_FILE]
+    for key in root.partitions():
+        folder = f"{key[0]}-{key[1]}"
+        names += [f"{folder}/{name}" for name in fs.listdir(f"{path}/{folder}") if _is_of_log(name)]
+    return [name for name in names if is_no_file(fs, f"{path}/{name}")]
+
+
+def set_strangers_aside(fs: Fs, path: str, names: list[str]) -> list[str]:
+    """Rename what `strangers` has found, durably, and return notes about it."""
+    notes = []
+    for name in names:
+        folder, _, last = f"{path}/{name}".rpartition("/")
+        notes.append(f"{name}: kept as {set_aside(fs, folder, last)}")
+        fs.fsync_dir(folder)
+    return notes
+
+
 class Repairer:
     """The repair of a log directory that the caller has locked, and that was `bare` before.
 
@@ -66,6 +86,18 @@ class Repairer:
         except CorruptFileError:
             self._is_registry_damaged = True
         self._was_clean = self._root.was_stopped_cleanly()
+
+    def foreign(self) -> list[str]:
+        """Return the reasons of a start to refuse the directory: files of another version, which stay."""
+        reasons = []
+        for name in OFFSET_FILES:
+            try:
+                self._root.read_offsets(name)
+            except ForeignVersionError as error:
+                reasons.append(str(error))
+            except CorruptFileError:
+                continue  # a start moves it aside
+        return reasons
 
     def partitions(self) -> list[TopicPartition]:
         """Return all partitions, including those without a folder."""
@@ -179,6 +211,10 @@ class Repairer:
                 # A high watermark beyond the end would claim that cut records are committed here.
                 offsets[name] = {k: min(n, end) if k == key else n for k, n in offsets[name].items()}
         root.write_offsets(offsets)
+
+
+def _is_of_log(name: str) -> bool:
+    return name in TEXT_FILES or parse_base(name) is not None or _is_index(name)
 
 
 def _is_index(name: str) -> bool:
