@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import resource
 import signal
 import sys
 import threading
@@ -18,11 +19,21 @@ from typing import Any
 
 PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 INTERRUPTS = frozenset((signal.SIGINT, signal.SIGALRM))
+LEAST_SPACE = 512 << 20  # bytes; the default engine needs half of it, two symbolic processes 320 MB
 SAFE_PATH = "PYTHONSAFEPATH"  # as the option -P
 
 
 class Starved(MemoryError):
     """The system gave no descriptor, process or memory: to specchk, not to the code under test."""
+
+
+def require_space() -> None:
+    """Raise `Starved` where LLVM and Z3 have too little address space; they fail, or end the process."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < LEAST_SPACE:
+        raise Starved(
+            f"LLVM and Z3 need {LEAST_SPACE >> 20} MB of address space, and have {limit >> 20} (`ulimit -v`)"
+        )
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import resource
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +90,21 @@ def test_values_that_take_long_are_left_out_of_a_report() -> None:
         out, err = running.communicate(timeout=HANG_S)
     assert running.returncode in (10, 20), out + err
     assert b"(--max-seconds)" in out + err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit it")
+@pytest.mark.parametrize("megabytes", [100, 500])
+@pytest.mark.parametrize(
+    "command", ["run", "run --engine symbolic", "run --prove", "simulate --seed 1", "draw"]
+)
+def test_too_little_address_space_is_inconclusive(megabytes: int, command: str) -> None:
+    """Where LLVM or Z3 would not load, or end the process with a signal; with the option to change."""
+    kind, *words = command.split()
+    space = megabytes << 20
+    with process(
+        kind, str(HOSTILE / "wide.spec"), *words,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (space, space)),
+    ) as running:  # fmt: skip
+        out, err = running.communicate(timeout=HANG_S)
+    assert running.returncode == 20, out + err
+    assert f"have {megabytes} (`ulimit -v`)".encode() in err

@@ -25,6 +25,7 @@ from specchk.cli.output import echo, is_terminal
 from specchk.cli.written import OutputFolder
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import Diagnostic
+from specchk.processes import require_space
 from specchk.search.budget import Progress
 from specchk.search.engine import OnProgress, Options, Unavailable, Unsupported, Unusable
 from specchk.search.engines import ENGINES, NAMES, engine_named
@@ -33,6 +34,7 @@ from specchk.search.refined import claim
 from specchk.search.verdict import Outcome
 
 SPARK = "spark"
+COMPILING = ("specchk.native.", "specchk.symbolic.")  # what loads LLVM or Z3
 
 
 class EngineSettings(Struct, frozen=True):
@@ -107,6 +109,8 @@ def loaded(module: str, missing: str | None = None) -> Any:
 
     `missing`: the usage error where that library is not installed; None for a library that always is.
     """
+    if module.startswith(COMPILING):
+        require_space()
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
