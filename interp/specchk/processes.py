@@ -100,8 +100,10 @@ def interrupts_blocked() -> Iterator[None]:
 
 def unblock_interrupts() -> None:
     """Have signals reach this process, which was forked while they were blocked."""
+    # The handlers are those that make signals wait; a fork has no timer, and may begin one of its own.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
 
 
