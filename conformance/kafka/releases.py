@@ -60,8 +60,7 @@ def _zookeeper(version: str, scala: str, *others: str) -> Release:
 
 
 def _kraft(version: str, *others: str) -> Release:
-    kafka = (f"org.apache.kafka:kafka_2.13:{version}", f"org.apache.kafka:kafka-tools:{version}")
-    return Release(version, Metadata.KRAFT, (*kafka, *others))
+    return Release(version, Metadata.KRAFT, (f"org.apache.kafka:kafka_2.13:{version}", *others))
 
 
 _JAXB = "javax.xml.bind:jaxb-api:2.3.1"
