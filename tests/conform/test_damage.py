@@ -176,7 +176,8 @@ def test_what_is_damaged_is_computed_again(kind: str, tmp_path: Path, monkeypatc
     assert kept.read(path) is None
     _kept(tmp_path)
     assert kept.read(path) is not None
-    assert len(path.read_bytes()) == len(before)
+    if kind != "grammars":  # Lark numbers the states of a parser in another order each time
+        assert len(path.read_bytes()) == len(before)
 
 
 def test_a_file_under_another_s_name_is_none(tmp_path: Path) -> None:

@@ -41,8 +41,9 @@ def optimise(parent: int, recursion_limit: int) -> None:
     """Write optimised object code of the source on standard input: the whole work of the process."""
     end_with(parent)
     sys.setrecursionlimit(recursion_limit)
-    source: KernelSource = pickle.load(sys.stdin.buffer)  # noqa: S301 - this process's parent wrote it
-    sys.stdout.buffer.write(optimised(source.text()))
+    with open(0, "rb") as given, open(1, "wb") as code:
+        source: KernelSource = pickle.load(given)  # noqa: S301 - this process's parent wrote it
+        code.write(optimised(source.text()))
 
 
 class Optimiser:
