@@ -226,6 +226,6 @@ def compare(
         found.enumerating(on_spark)
     except Unsupported:
         found.compared["native gave up"] += 1
-    if program.spec in ("choosing", "offsets", "linear", "gathered"):
+    if program.spec in ("choosing", "offsets", "linear", "gathered", "conjunctions"):
         found.symbolic(horizon_of(program))
     return found
