@@ -44,6 +44,7 @@ WRITERS = {
     "specchk.conform.adapter.workshop": "a private copy for one process, in a folder that nothing else reads",
     "specchk.export.storage": "slices and ledgers have their own trailers",
     "specchk.native.checkpoint": "so have checkpoints",
+    "specchk.native.tiers": "the output of a process, which is a stream",
 }
 ABOUT_SEARCH = {
     "engine",
