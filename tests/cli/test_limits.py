@@ -72,6 +72,22 @@ def test_each_model_of_a_test_has_the_limit_for_itself(tmp_path: Path) -> None:
     assert results[1]["problems"] == ["the limit of 2 s (--max-seconds) was reached"]
 
 
+def test_the_loading_of_a_tested_file_is_limited(tmp_path: Path) -> None:
+    """Before a model begins; 600 actions load in many seconds."""
+    lines = ["spec code", "var f : 0..9 -> 0..99 = { p: 0 for p in 0..9 }"]
+    other = "if r == p then (f[r] + {0}) % 99 else if f[r] > {0} then f[q] else f[r]"
+    for number in range(600):
+        lines += [f"action a{number}(p: 0..9, q: 0..9):"]
+        lines += [f"    f' = {{ r: ({other.format(number % 99)}) for r in 0..9 }}"]
+    file = tmp_path / "code.spec"
+    file.write_text("\n".join([*lines, "model m:", "    expect holds", ""]), encoding="utf-8")
+    with process("test", str(file), "--max-seconds", "0.5") as running:
+        out, err = running.communicate(timeout=HANG_S)
+    assert running.returncode == 20, out + err
+    assert b"the limit of 0.5 s (--max-seconds) was reached" in out + err
+    assert b"m:" not in out
+
+
 @pytest.mark.parametrize("command", ["run --engine reference", "run --engine symbolic --workers 1"])
 def test_a_limit_of_memory_is_kept_within_one_evaluation(command: str) -> None:
     """Where one set takes all of it."""

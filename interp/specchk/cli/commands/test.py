@@ -135,7 +135,8 @@ def _print(line: TestedModel) -> None:
 
 def _file(file: str, way: TestChoice) -> Iterator[TestedModel]:
     with rejections(as_json=way.as_json):
-        checked = load(file)
+        with way.limits.watched(is_command=False):
+            checked = load(file)
         for name, model in checked.spec.models.items():
             if not way.models or name in way.models:
                 yield _in_time(file, name, way, partial(_model, file, checked, model, way))
