@@ -37,7 +37,7 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: run kafka test tests system nightly gate gate-report gate-begin $(RUNS:%=gate-%) lint docs clean
 
 kafka: $(VENV)/.installed
-	@$(BIN)/python -m conformance.kafka loss
+	@$(BIN)/python -m conformance.apache_kafka loss
 	@$(BIN)/specchk draw spec/kafka_stories.spec --scenario b21 -o $(VENV)/b21.svg
 
 run: $(VENV)/.installed

@@ -11,14 +11,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from conformance.kafka.releases import RELEASES
-from conformance.kafka.stories import STORIES, Outcome, Verdict
+from conformance.apache_kafka.releases import RELEASES
+from conformance.apache_kafka.stories import STORIES, Outcome, Verdict
 from msgspec import Struct
 
 RESULTS = Path(__file__).parents[2] / "bench" / "kafka" / "matrix.jsonl"
 PAGE = Path(__file__).parents[2] / "docs" / "apache-kafka.md"
 ATTEMPTS = 3
-_BEGIN, _END = "<!-- matrix: by `python -m conformance.kafka matrix` -->\n", "<!-- end of the matrix -->\n"
+_BEGIN, _END = (
+    "<!-- matrix: by `python -m conformance.apache_kafka matrix` -->\n",
+    "<!-- end of the matrix -->\n",
+)
 _WORDS = {
     Outcome.REPRODUCED: "**reproduced**",
     Outcome.PREVENTED: "prevented",

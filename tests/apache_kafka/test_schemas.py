@@ -6,7 +6,7 @@ import json
 from zipfile import ZipFile
 
 import pytest
-from conformance.kafka.schemas import Malformed, Schemas, Versions, read_uvarint, uvarint
+from conformance.apache_kafka.schemas import Malformed, Schemas, Versions, read_uvarint, uvarint
 
 THING = {
     "apiKey": 9, "type": "request", "name": "ThingRequest", "validVersions": "0-3", "flexibleVersions": "2+",

@@ -7,7 +7,7 @@ import struct
 import threading
 
 import pytest
-from conformance.kafka.links import Direction, Pattern, Relay
+from conformance.apache_kafka.links import Direction, Pattern, Relay
 
 FETCH, PRODUCE = 1, 0
 LIMIT_S = 20

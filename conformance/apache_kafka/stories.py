@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 
-from conformance.kafka.cluster import Cluster, Plan
-from conformance.kafka.drive import TOPIC, Differs, Driver, NotDrivable
-from conformance.kafka.nodes import StartFailed
-from conformance.kafka.releases import Metadata, Release
-from conformance.kafka.settings import Elr
-from conformance.kafka.texts import View
-from conformance.kafka.traces import Run, Step, scenario_run
+from conformance.apache_kafka.cluster import Cluster, Plan
+from conformance.apache_kafka.drive import TOPIC, Differs, Driver, NotDrivable
+from conformance.apache_kafka.nodes import StartFailed
+from conformance.apache_kafka.releases import Metadata, Release
+from conformance.apache_kafka.settings import Elr
+from conformance.apache_kafka.texts import View
+from conformance.apache_kafka.traces import Run, Step, scenario_run
 from msgspec import Struct
 
 _FIRST_ELR = (4, 0)

@@ -1,4 +1,4 @@
-"""Apache Kafka, checked against the spec: `python -m conformance.kafka --help`."""
+"""Apache Kafka, checked against the spec: `python -m conformance.apache_kafka --help`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 
 import click
-from conformance.kafka.agents import agent_jar
-from conformance.kafka.matrix import ATTEMPTS, Cell, append_cell, missing, read_cells, rewrite
-from conformance.kafka.releases import NEWEST, RELEASES, jars
-from conformance.kafka.stories import STORIES, Outcome, run_story
-from conformance.kafka.texts import View
-from conformance.kafka.traces import Step
+from conformance.apache_kafka.agents import agent_jar
+from conformance.apache_kafka.matrix import ATTEMPTS, Cell, append_cell, missing, read_cells, rewrite
+from conformance.apache_kafka.releases import NEWEST, RELEASES, jars
+from conformance.apache_kafka.stories import STORIES, Outcome, run_story
+from conformance.apache_kafka.texts import View
+from conformance.apache_kafka.traces import Step
 
 
 @click.group()

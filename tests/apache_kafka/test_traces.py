@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from conformance.kafka.matrix import Cell, append_cell, decided, missing, read_cells, render
-from conformance.kafka.releases import RELEASES
-from conformance.kafka.stories import STORIES, Outcome, Verdict, plan_of
-from conformance.kafka.traces import scenario_run
+from conformance.apache_kafka.matrix import Cell, append_cell, decided, missing, read_cells, render
+from conformance.apache_kafka.releases import RELEASES
+from conformance.apache_kafka.stories import STORIES, Outcome, Verdict, plan_of
+from conformance.apache_kafka.traces import scenario_run
 
 
 def test_states_have_the_numbers_of_brokers():

@@ -5,14 +5,14 @@ from __future__ import annotations
 import socket
 
 import pytest
-from conformance.kafka.batches import Producer, batch_of, old_message_of
-from conformance.kafka.cluster import Cluster, Plan
-from conformance.kafka.deciding import deciding
-from conformance.kafka.links import Direction, Pattern
-from conformance.kafka.nodes import wait_for
-from conformance.kafka.probe import consumed, replica_state
-from conformance.kafka.releases import NEWEST, RELEASES
-from conformance.kafka.wire import Api
+from conformance.apache_kafka.batches import Producer, batch_of, old_message_of
+from conformance.apache_kafka.cluster import Cluster, Plan
+from conformance.apache_kafka.deciding import deciding
+from conformance.apache_kafka.links import Direction, Pattern
+from conformance.apache_kafka.nodes import wait_for
+from conformance.apache_kafka.probe import consumed, replica_state
+from conformance.apache_kafka.releases import NEWEST, RELEASES
+from conformance.apache_kafka.wire import Api
 
 OLDER = [version for version in RELEASES if version != NEWEST.version]
 

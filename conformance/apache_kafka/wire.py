@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Self
 
-from conformance.kafka.schemas import Fields, Message, Schemas
+from conformance.apache_kafka.schemas import Fields, Message, Schemas
 
 _LENGTH = struct.Struct(">i")
 _HEADER = struct.Struct(">hhih")

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from zipfile import ZipFile
 
-from conformance.kafka.releases import BYTE_BUDDY, Unavailable, cache_folder, fetched
+from conformance.apache_kafka.releases import BYTE_BUDDY, Unavailable, cache_folder, fetched
 
 _SOURCES = Path(__file__).parent / "agent"
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 
-from conformance.kafka.batches import parse_batches
-from conformance.kafka.cluster import Cluster
-from conformance.kafka.deciding import Decision
-from conformance.kafka.links import Direction, Frame, Pattern
-from conformance.kafka.releases import Metadata
-from conformance.kafka.wire import Api, decode_request, decode_response
+from conformance.apache_kafka.batches import parse_batches
+from conformance.apache_kafka.cluster import Cluster
+from conformance.apache_kafka.deciding import Decision
+from conformance.apache_kafka.links import Direction, Frame, Pattern
+from conformance.apache_kafka.releases import Metadata
+from conformance.apache_kafka.wire import Api, decode_request, decode_response
 
 _NO_PLACE = -1
 

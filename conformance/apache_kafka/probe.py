@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conformance.kafka.batches import Batch, parse_batches
-from conformance.kafka.cluster import Cluster
-from conformance.kafka.nodes import NotYet
-from conformance.kafka.schemas import Fields
-from conformance.kafka.wire import Api
+from conformance.apache_kafka.batches import Batch, parse_batches
+from conformance.apache_kafka.cluster import Cluster
+from conformance.apache_kafka.nodes import NotYet
+from conformance.apache_kafka.schemas import Fields
+from conformance.apache_kafka.wire import Api
 from msgspec import Struct
 
 _FUTURE_REPLICA, _DEBUGGING = -3, -2

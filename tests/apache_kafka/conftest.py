@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conformance.kafka.releases import RELEASES, Unavailable, jars
+from conformance.apache_kafka.releases import RELEASES, Unavailable, jars
 
 
 def release_or_skip(version):

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 
 import crc32c
-from conformance.kafka.schemas import read_uvarint, uvarint
+from conformance.apache_kafka.schemas import read_uvarint, uvarint
 from msgspec import Struct
 
 _HEAD = struct.Struct(">qiibIhiqqqhii")

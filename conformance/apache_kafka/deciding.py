@@ -16,13 +16,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from conformance.kafka.batches import parse_batches
-from conformance.kafka.cluster import ZOOKEEPER_CONTROLLER, Cluster
-from conformance.kafka.nodes import NotYet, wait_for
-from conformance.kafka.releases import Metadata, jar
-from conformance.kafka.schemas import METADATA, Fields, Schemas, read_uvarint
-from conformance.kafka.wire import Api
-from conformance.kafka.zookeeper import NoNode, ZooKeeper
+from conformance.apache_kafka.batches import parse_batches
+from conformance.apache_kafka.cluster import ZOOKEEPER_CONTROLLER, Cluster
+from conformance.apache_kafka.nodes import NotYet, wait_for
+from conformance.apache_kafka.releases import Metadata, jar
+from conformance.apache_kafka.schemas import METADATA, Fields, Schemas, read_uvarint
+from conformance.apache_kafka.wire import Api
+from conformance.apache_kafka.zookeeper import NoNode, ZooKeeper
 from msgspec import Struct, structs
 
 _METADATA_LOG = "__cluster_metadata-0"

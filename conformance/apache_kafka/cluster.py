@@ -23,11 +23,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
-from conformance.kafka.links import ZOOKEEPER, Relay
-from conformance.kafka.nodes import Node, NotYet, StartFailed, free_ports, java_command, wait_for
-from conformance.kafka.releases import ALL_VERSIONS, Metadata, Release, jar
-from conformance.kafka.schemas import Fields, Schemas
-from conformance.kafka.settings import (
+from conformance.apache_kafka.links import ZOOKEEPER, Relay
+from conformance.apache_kafka.nodes import Node, NotYet, StartFailed, free_ports, java_command, wait_for
+from conformance.apache_kafka.releases import ALL_VERSIONS, Metadata, Release, jar
+from conformance.apache_kafka.schemas import Fields, Schemas
+from conformance.apache_kafka.settings import (
     Elr,
     Ports,
     format_folder,
@@ -39,7 +39,7 @@ from conformance.kafka.settings import (
     zookeeper_broker,
     zookeeper_server,
 )
-from conformance.kafka.wire import Api, Connection
+from conformance.apache_kafka.wire import Api, Connection
 from msgspec import Struct
 
 BROKERS = (1, 2, 3)

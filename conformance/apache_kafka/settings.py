@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 
-from conformance.kafka.nodes import StartFailed, java_command
-from conformance.kafka.releases import Metadata, Release, cache_folder
+from conformance.apache_kafka.nodes import StartFailed, java_command
+from conformance.apache_kafka.releases import Metadata, Release, cache_folder
 from msgspec import Struct
 
 # Nothing happens by itself: no elections, no topics, no cleaning, and one fetcher for each leader.

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Self
 
-from conformance.kafka.wire import Api, request_header
+from conformance.apache_kafka.wire import Api, request_header
 from msgspec import Struct
 
 ZOOKEEPER = 0  # as the destination of a link: frames with contents of their own

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from conformance.kafka.batches import parse_batches
-from conformance.kafka.schemas import Fields
+from conformance.apache_kafka.batches import parse_batches
+from conformance.apache_kafka.schemas import Fields
 from msgspec import Struct
 
 ERRORS = {

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from conformance.kafka.releases import Release, jars
+from conformance.apache_kafka.releases import Release, jars
 
 T = TypeVar("T")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conformance.kafka.batches import Producer, batch_of, old_message_of, parse_batches
+from conformance.apache_kafka.batches import Producer, batch_of, old_message_of, parse_batches
 
 WRITE = (lambda: batch_of([b"abc"], Producer(), 1), lambda: old_message_of(b"abc", 1))
 kafka_record = pytest.importorskip("kafka.record")

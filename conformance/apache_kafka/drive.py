@@ -32,13 +32,13 @@ import select
 import time
 from collections.abc import Callable, Mapping
 
-from conformance.kafka.batches import Producer, batch_of, old_message_of, parse_batches
-from conformance.kafka.cluster import ZOOKEEPER_CONTROLLER, Cluster
-from conformance.kafka.deciding import Decision, Refusal, deciding
-from conformance.kafka.gates import metadata_gate
-from conformance.kafka.links import ZOOKEEPER, Direction, Frame, Pattern
-from conformance.kafka.nodes import NotYet, wait_for
-from conformance.kafka.probe import (
+from conformance.apache_kafka.batches import Producer, batch_of, old_message_of, parse_batches
+from conformance.apache_kafka.cluster import ZOOKEEPER_CONTROLLER, Cluster
+from conformance.apache_kafka.deciding import Decision, Refusal, deciding
+from conformance.apache_kafka.gates import metadata_gate
+from conformance.apache_kafka.links import ZOOKEEPER, Direction, Frame, Pattern
+from conformance.apache_kafka.nodes import NotYet, wait_for
+from conformance.apache_kafka.probe import (
     ReplicaState,
     StoredRecord,
     consumed,
@@ -46,11 +46,11 @@ from conformance.kafka.probe import (
     latest_offset,
     replica_state,
 )
-from conformance.kafka.releases import Metadata
-from conformance.kafka.schemas import Fields
-from conformance.kafka.texts import View, answer_text, controller_text, error_text, isr_text, read_text
-from conformance.kafka.traces import Run, SpecState
-from conformance.kafka.wire import Api, Connection, decode_request, decode_response
+from conformance.apache_kafka.releases import Metadata
+from conformance.apache_kafka.schemas import Fields
+from conformance.apache_kafka.texts import View, answer_text, controller_text, error_text, isr_text, read_text
+from conformance.apache_kafka.traces import Run, SpecState
+from conformance.apache_kafka.wire import Api, Connection, decode_request, decode_response
 
 TOPIC, COMPANION = "orders", "other"
 _SETTLE_S = 15  # how long a cluster has to reach the spec's state, once a step's last frame has arrived
