@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from random import Random
 from typing import Any
@@ -269,21 +269,23 @@ class Maker:
         self.keys.clear()
         return self.block(self.random.randrange(2, 6), 2, free, [])
 
-    def reordered(self, block: Block) -> Block:
-        """The same lines in another order that keeps each name above its uses."""
+    def reordered(self, block: Block, *, protects: bool = True) -> Block:
+        """The same lines in another order that keeps each name above its uses.
+
+        Conditions keep their order where one may protect those below it (`protects`).
+        """
         lines = [
-            Line(line.kind, line.target, line.key, line.expr, tuple(map(self.reordered, line.blocks)))
+            replace(line, blocks=tuple(self.reordered(inner, protects=protects) for inner in line.blocks))
             for line in block
         ]
-        return tuple(self._shuffled(lines))
+        return tuple(self._shuffled(lines, protects))
 
-    def _shuffled(self, lines: list[Line]) -> Iterator[Line]:
+    def _shuffled(self, lines: list[Line], protects: bool) -> Iterator[Line]:
         left = list(lines)
         while left:
             waiting = {line.target for line in left if line.kind in ("let", "unwrap")}
             ready = [line for line in left if not line.reads & waiting]
-            if not all(line.is_change for line in left):
-                # Conditions keep their order: one may protect those below it.
+            if protects and not all(line.is_change for line in left):
                 first = next(line for line in left if not line.is_change)
                 ready = [line for line in ready if line.is_change or line is first]
             line = self.random.choice(ready)
@@ -342,6 +344,11 @@ class Result:
     on: bool = False
     off: bool = False
     unknown: bool = False  # whether `enabled` has no value in some state
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether no state made a condition or a value undefined."""
+        return not (self.is_undefined or self.unknown)
 
 
 class Reading:
