@@ -95,11 +95,15 @@ def commands(block: Block) -> list[Command]:
 
 
 class Workplace:
-    """A directory like a fresh clone after `make run`, for one document."""
+    """A directory like a fresh clone after `make run`, for one document.
 
-    def __init__(self, place: Path) -> None:
+    Without `is_active`, the programs are found as in a clone only: in .venv/bin, until that is activated.
+    """
+
+    def __init__(self, place: Path, *, is_active: bool = True) -> None:
         self.place = place
         self.code = 0
+        self.sourced = ""
         shutil.copytree(ROOT / "spec", place / "spec")
         ignored = shutil.ignore_patterns("__pycache__")
         for name in ("two_phase", "lock_service", "ring_buffer"):
@@ -113,7 +117,7 @@ class Workplace:
         for mark in (".installed", ".tested"):
             (place / ".venv" / mark).touch()
         self.environment = {
-            "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
+            "PATH": os.pathsep.join([str(binaries)] * is_active + _elsewhere()),
             "HOME": os.environ.get("HOME", str(place)), "LC_ALL": "C.UTF-8", "NO_COLOR": "1",
         }  # fmt: skip
 
@@ -127,13 +131,20 @@ class Workplace:
 
     def run(self, command: str) -> tuple[str, ...]:
         """The output of a command, both streams as a terminal mixes them; `$?` is the last code."""
-        script = f"(exit {self.code})\n{command}\n"
+        script = f"{self.sourced}(exit {self.code})\n{command}\n"
         done = subprocess.run(
             ["bash", "-c", script], cwd=self.place, env=self.environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HANG_S, check=False,
         )  # fmt: skip
         self.code = done.returncode
+        if command.startswith("source "):
+            self.sourced += f"{command}\n"
         return tuple(line.rstrip() for line in done.stdout.decode().rstrip("\n").splitlines())
+
+
+def _elsewhere() -> list[str]:
+    """The folders of the path in which there is no specchk."""
+    return [name for name in os.environ["PATH"].split(os.pathsep) if not Path(name, "specchk").exists()]
 
 
 def normal(line: str) -> str:

@@ -33,7 +33,8 @@ def test_the_commands_of_a_document_do_what_it_shows(path: Path, tmp_path: Path,
     if missing and not os.environ.get("CI"):
         pytest.skip(f"{', '.join(missing)} not installed")
     text = path.read_text(encoding="utf-8")
-    played = list(play(text, Workplace(tmp_path)))
+    # The README shows how to install; the other documents begin behind that.
+    played = list(play(text, Workplace(tmp_path, is_active=path.name != "README.md")))
     broken = [command.text for command, found in played if any("internal error" in line for line in found)]
     assert not broken, "a document does not show a bug"
     if request.config.getoption("--rewrite"):
@@ -50,9 +51,21 @@ def test_the_commands_of_a_document_do_what_it_shows(path: Path, tmp_path: Path,
 def test_a_document_shows_only_blocks_that_are_held_to_something(path: Path):
     """No block of an unknown kind, and no shell command that is never run."""
     for block in blocks(path.read_text(encoding="utf-8")):
+        assert not any(line.startswith("$ git ") for line in block.lines), "it changes a clone"
         assert block.language in LANGUAGES, f"{path.name}:{block.start}: a block of `{block.language}`"
         if block.language == "sh" and path.name != "CONTRIBUTING.md":  # held by test_contributing
             assert set(block.lines) <= ONLY_IN_CI, f"{path.name}:{block.start}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+def test_the_line_above_a_file_names_it(path: Path):
+    """A rendered page does not show the words behind a fence."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    for block in blocks("\n".join(lines)):
+        if block.language == "spec" and block.words:
+            above = [line for line in lines[: block.start - 1] if line][-1]
+            assert f"`{block.words[0]}`" in above, f"{path.name}:{block.start}"
+            assert ("ppend" in above) is ("append" in block.words), f"{path.name}:{block.start}"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
