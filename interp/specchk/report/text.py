@@ -214,7 +214,8 @@ def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
     """The whole report of a run; `command` repeats the run, for the last line."""
     lines = [headline(outcome), *paragraphs([*statistics(outcome), *checked(outcome)], width, 2)]
     for violation in violations_of(outcome.verdict):
-        lines += ["", *violation_lines(outcome.program, violation, width)]
+        if violation.kind != "vacuous":  # of which there is a warning
+            lines += ["", *violation_lines(outcome.program, violation, width)]
     if outcome.warnings:
         lines += ["", *(f"warning: {warning}" for warning in _folded(outcome.warnings))]
     if command:

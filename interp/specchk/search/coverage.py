@@ -21,6 +21,8 @@ NOTHING_CHECKED = (
 ONE_ORDER = "in one order of interchangeable elements; --no-symmetry tries every order"
 
 NO_VARIABLES = "the spec has no variables: it has one state, and no step changes anything"
+NO_CHANGE = "no step changes the state, so only initial states were checked"
+_OMITTED = "not checked (omitted by the model): "
 
 
 def never(program: Program, counts: Sequence[int]) -> list[Point]:
@@ -61,7 +63,7 @@ def complete_search_warnings(
     `failed`: the properties that fail somewhere; later parts of them were not evaluated there.
     """
     left_out = ", ".join(program.left_out)
-    found = [f"not checked (omitted by the model): {left_out}"] if left_out else []
+    found = [f"{_OMITTED}{left_out}"] if left_out else []
     if checks_nothing(program):
         found.append(NOTHING_CHECKED)
     if not program.variables:
@@ -73,6 +75,13 @@ def complete_search_warnings(
         shown = [point for point in points if point.kind == "action" or point.owner not in idle]
         found += [describe(point, by_order=point in unsure) for point in shown]
     return tuple(found)
+
+
+def of_one_model(program: Program, warnings: Sequence[str]) -> list[str]:
+    """The warnings of a model alone, not those of points, which another model of the file may reach."""
+    others = {describe(point, by_order=unsure) for point in program.points for unsure in (False, True)}
+    # Nor those that the model itself states.
+    return [text for text in warnings if text not in others and not text.startswith(_OMITTED)]
 
 
 def checks_nothing(program: Program) -> bool:

@@ -24,9 +24,11 @@ from specchk.ir.verify import verify_passes
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
+from specchk.meaning.step import Stepper
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.budget import Budget, Meter, Progress, resident_bytes
+from specchk.search.coverage import NO_CHANGE
 from specchk.search.extrapolate import expected
 from specchk.search.findings import NO_MEMORY, NOTHING_TO_CHECK, UNSEARCHED, Findings, outside_of
 from specchk.search.liveness.explored import Explored
@@ -247,6 +249,8 @@ class Search:
         skipped = totals.skipped > 0 and not decide_nothing(self.program)
         self.findings.by_order = self._by_order()
         complete = self.findings.is_complete(keep_going=self.options.keep_going) and not skipped
+        if complete and self._is_still(totals):
+            self.findings.vacuous.append(NO_CHANGE)
         verdict = self.findings.conclude(
             totals.coverage, complete=complete, strict=self.options.strict, outside=totals.outside,
             skipped=skipped,
@@ -264,6 +268,17 @@ class Search:
             tuple(self.findings.reached.items()), stopped=self.findings.stopped,
             by_order=self.findings.by_order,
         )  # fmt: skip
+
+    def _is_still(self, totals: Totals) -> bool:
+        """Whether steps were taken, and none of them changes a state."""
+        program, taken = self.program, totals.coverage
+        if len(self.levels) != 1 or self.findings.found or not program.variables:
+            return False
+        if not any(taken[action.point] for action in program.actions):
+            return False  # each action has a warning
+        stepper = Stepper(program)
+        after = ((state, end) for state in initial_states(program) for *_, end in stepper.successors(state))
+        return all(state == end for state, end in after) and not stepper.horizon_cuts
 
 
 class Engine(Protocol[F]):

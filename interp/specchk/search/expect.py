@@ -59,6 +59,8 @@ def _answers(violation: Violation, expect: decls.Expect) -> bool:
 
 def describe(violation: Violation) -> str:
     """A violation in a few words."""
+    if violation.kind == "vacuous":  # a sentence
+        return violation.name
     name = "" if violation.name == violation.kind else f" {violation.name}"
     steps = f" in {len(violation.trace.steps)} steps" if violation.trace is not None else ""
     return f"{violation.kind}{name}{steps}"

@@ -49,7 +49,7 @@ class Findings(Struct):
     reached: dict[str, Trace] = field(default_factory=dict)
     stopped: Inconclusive | None = None
     undecided_end: bool = False
-    vacuous: list[str] = field(default_factory=list)  # of temporal properties and fairness
+    vacuous: list[str] = field(default_factory=list)  # of temporal properties, fairness and steps
     notes: list[str] = field(default_factory=list)  # more warnings
     by_order: frozenset[int] = frozenset()  # points whose counts depend on which states symmetry kept
     announced: set[tuple[str, str]] = field(default_factory=set)  # violations whose traces are built later

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,8 +20,9 @@ from specchk.explore.scenario import run_scenario
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls
 from specchk.report.json import run_json, scenario_json
-from specchk.report.text import counted, judgement, scenario_lines, violation_lines
+from specchk.report.text import counted, judgement, paragraphs, scenario_lines, violation_lines
 from specchk.search.budget import Budget
+from specchk.search.coverage import of_one_model
 from specchk.search.engine import Options
 from specchk.search.expect import unmet, wants_counts
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, violations_of
@@ -47,6 +48,7 @@ class TestChoice(Struct, frozen=True):
     engine: EngineSettings
     limits: Limits
     as_json: bool
+    strict: bool
 
 
 @click.command("test")
@@ -66,18 +68,20 @@ class TestChoice(Struct, frozen=True):
     help="Override a constant or the size of a sort in each model; repeatable.",
 )
 @takes(engine=EngineChoice)
+@click.option("--strict", is_flag=True, help="Fail on warnings, as `run --strict` does.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @takes(limits=Limits)
 def command(
     files: Sequence[str], models: Sequence[str], overrides: Sequence[str], engine: EngineChoice,
-    as_json: bool, limits: Limits,
+    as_json: bool, limits: Limits, strict: bool,
 ) -> None:  # fmt: skip
     """Check all models and scenarios of spec FILES (or folders) against their expectations.
 
     Exit codes: 0 all are as expected, 10 at least one is not, such as a model stopped by a budget.
     """
-    way = TestChoice(tuple(models), parse_overrides(overrides), engine.chosen(), limits, as_json)
+    way = TestChoice(tuple(models), parse_overrides(overrides), engine.chosen(), limits, as_json, strict)
     done: list[TestedModel] = []
+    notes: list[str] = []
     for file in spec_files(files):
         for line in _file(file, way):
             done.append(line)
@@ -86,15 +90,23 @@ def command(
             # A search that is interrupted ends with an outcome; the models that are left must not begin.
             if line.json.get("reason") == INTERRUPTED:
                 raise KeyboardInterrupt
-        idle = [] if models else never_taken(file, [line.json for line in done if line.file == file])
+        results = [line.json for line in done if line.file == file]
+        about = [] if models else [f"note   {file} {text}" for text in never_taken(file, results)]
+        about += [f"warning: {text}" for text in never_true(file, results)]
+        notes += about
         if not as_json:
-            for text in idle:
-                echo(f"note   {file} {text}")
+            for text in about:
+                echo(text)
     bad = [line for line in done if line.problems]
     code = Exit.VIOLATED if bad else Exit.OK if done else Exit.USAGE
     if as_json:
         print_json(
-            {"schema": "specchk.test/1", "results": [line.json for line in done], "exit_code": int(code)}
+            {
+                "schema": "specchk.test/1",
+                "results": [line.json for line in done],
+                "notes": notes,
+                "exit_code": int(code),
+            }
         )
     else:
         echo(f"{len(done) - len(bad)} as expected, {len(bad)} not")
@@ -110,20 +122,34 @@ def never_taken(file: str, results: Sequence[dict[str, Any]]) -> list[str]:
     Points that some model's constants decide are left out, and those whose counts depend on the order of
     elements: they may be taken there without being counted.
     """
-    counts: dict[tuple[str, str, str, str], int] = {}
-    for result in results:
-        for point in result.get("coverage", ()):
-            if point["kind"] in ("action", "branch") and point["at"].startswith(f"{file}:"):
-                key = (point["at"], point["kind"], point["in"], point["label"])
-                unsure = point["decided"] or point["by_order"]
-                counts[key] = counts.get(key, 0) + int(point["count"]) + int(unsure)
-    never = [key for key, count in counts.items() if count == 0]
+    never = _uncovered(file, results, ("action", "branch"))
     idle = {owner for _, kind, owner, _ in never if kind == "action"}
     return [
         f"in no model: {kind} `{label}`" + (f" of `{owner}`" if kind == "branch" else "") + f" ({at})"
         for at, kind, owner, label in never
         if kind == "action" or owner not in idle
     ]
+
+
+def never_true(file: str, results: Sequence[dict[str, Any]]) -> list[str]:
+    """The warnings of `run` on parts of properties, and refinements, that no model of a file ever reaches."""
+    never = [f"{at}: " for at, *_ in _uncovered(file, results, ("implication", "forall", "refinement"))]
+    warnings = dict.fromkeys(text for result in results for text in result.get("warnings", ()))
+    return [text for text in warnings if text.startswith(tuple(never))]
+
+
+def _uncovered(
+    file: str, results: Sequence[dict[str, Any]], kinds: Collection[str]
+) -> list[tuple[str, str, str, str]]:
+    """The place, kind, owner and label of the points of these kinds that are reached in no model."""
+    counts: dict[tuple[str, str, str, str], int] = {}
+    for result in results:
+        for point in result.get("coverage", ()):
+            if point["kind"] in kinds and point["at"].startswith(f"{file}:"):
+                key = (point["at"], point["kind"], point["in"], point["label"])
+                unsure = point["decided"] or point["by_order"]
+                counts[key] = counts.get(key, 0) + int(point["count"]) + int(unsure)
+    return [key for key, count in counts.items() if count == 0]
 
 
 def _print(line: TestedModel) -> None:
@@ -168,11 +194,16 @@ def _model(
     violations = [e for e in expects if e.kind not in ("holds", "states", "transitions", "depth")]
     # An expected count is one of states, so symmetry would miss it; and where several violations are expected
     # the search must not end with the first.
-    options = Options(budget, not wants_counts(expects), keep_going=len(violations) > 1)
+    symmetry = not wants_counts(expects)
+    options = Options(budget, symmetry, keep_going=len(violations) > 1, strict=way.strict)
     outcome = explore(instance.program, options, engine=way.engine, quiet=way.as_json)
     problems = tuple(unmet(outcome, expects))
-    violated = violations_of(outcome.verdict) if problems else ()
-    details = [line for each in violated for line in violation_lines(outcome.program, each, width())]
+    violated = violations_of(outcome.verdict)
+    shown = [each for each in violated if problems and each.kind != "vacuous"]  # which the problem states
+    details = [line for each in shown for line in violation_lines(outcome.program, each, width())]
+    if not violated:  # the search for them ended early, and many warnings would only repeat that
+        texts = [f"warning: {text}" for text in of_one_model(outcome.program, outcome.warnings)]
+        details += paragraphs(texts, width() - 7, 0)
     report = {"file": file, "passed": not problems, "problems": list(problems), **run_json(outcome, 0)}
     return TestedModel(file, f"{model.name}{_set(way)}", problems, _summary(outcome), tuple(details), report)
 
