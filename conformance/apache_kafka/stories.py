@@ -107,9 +107,8 @@ def take_steps(driver: Driver, show: Show | None) -> Verdict:
         try:
             views = driver.take(index)
         except Differs as difference:
-            waiting = "".join(f"; {text}" for text in driver.pending()[:2])
             lines = _telling_lines(driver.cluster, step)
-            reason = f"{difference}{waiting}"
+            reason = "; ".join([str(difference), *driver.notes, *driver.pending()[:2]])
             return Verdict(Outcome.PREVENTED, index + 1, len(steps), step.text, reason, lines)
         except NotDrivable as reason:
             return Verdict(Outcome.NOT_DRIVABLE, index + 1, len(steps), step.text, str(reason))

@@ -68,6 +68,10 @@ class SpecState:
         """The offset of a broker's fetch in flight."""
         return int(self._data["fetch"][f"b{broker}"]["some"]["offset"])
 
+    def has_fetch(self, broker: int) -> bool:
+        """Whether a fetch of a broker, or its response, is in flight."""
+        return self._data["fetch"][f"b{broker}"] is not None
+
     def proposed_isr(self, leader: int) -> frozenset[int]:
         """The ISR that a leader has proposed."""
         return frozenset(map(_number, self._data["alter"][f"b{leader}"]["some"]["isr"]))
