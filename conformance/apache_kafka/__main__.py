@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 from conformance.apache_kafka.agents import agent_jar
+from conformance.apache_kafka.folders import NoFolder
+from conformance.apache_kafka.judging import judge
 from conformance.apache_kafka.matrix import ATTEMPTS, Cell, append_cell, missing, read_cells, rewrite
-from conformance.apache_kafka.releases import NEWEST, RELEASES, jars
+from conformance.apache_kafka.releases import NEWEST, RELEASES, Unavailable, jar, jars
+from conformance.apache_kafka.schemas import METADATA, Schemas
 from conformance.apache_kafka.stories import STORIES, Outcome, run_story
 from conformance.apache_kafka.texts import View
 from conformance.apache_kafka.traces import Step
@@ -51,6 +55,26 @@ def matrix(names: Sequence[str], versions: Sequence[str], table: bool) -> None:
         for name, version in missing(read_cells(), names or list(STORIES), versions or list(RELEASES)):
             append_cell(run_cell(name, version, repair=False, is_shown=False))
     rewrite(read_cells())
+
+
+@main.command()
+@click.argument("directories", nargs=-1, required=True, type=click.Path(file_okay=False, path_type=Path))
+def folders(directories: tuple[Path, ...]) -> None:
+    """Check the log directories of brokers together, and change nothing (docs/check-your-cluster.md)."""
+    try:
+        schemas = Schemas(jar(NEWEST, "kafka-metadata"), METADATA)
+    except Unavailable as unavailable:
+        click.echo(f"the metadata log is not read: {unavailable}")
+        schemas = None
+    try:
+        judgement = judge(directories, schemas)
+    except NoFolder as error:
+        raise click.UsageError(str(error)) from None
+    for fault in judgement.faults:
+        click.echo(fault)
+    click.echo(judgement)
+    if judgement.faults:
+        raise click.exceptions.Exit(1)
 
 
 @main.command()

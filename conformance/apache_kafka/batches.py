@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from mmap import mmap
 
 import crc32c
 from conformance.apache_kafka.schemas import read_uvarint, uvarint
@@ -75,7 +76,7 @@ class Batch(Struct, frozen=True):
             at = end
 
 
-def parse_batches(data: bytes) -> Iterator[Batch]:
+def parse_batches(data: bytes | mmap) -> Iterator[Batch]:
     """The batches at the beginning of `data`, up to the first that is not complete."""
     at = 0
     while at + _FORMAT_AT < len(data):

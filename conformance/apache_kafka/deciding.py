@@ -16,34 +16,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from conformance.apache_kafka.batches import parse_batches
 from conformance.apache_kafka.cluster import ZOOKEEPER_CONTROLLER, Cluster
+from conformance.apache_kafka.metadata_log import METADATA_LOG, Decision, metadata_records, read_decisions
 from conformance.apache_kafka.nodes import NotYet, wait_for
 from conformance.apache_kafka.releases import Metadata, jar
-from conformance.apache_kafka.schemas import METADATA, Fields, Schemas, read_uvarint
+from conformance.apache_kafka.schemas import METADATA, Fields, Schemas
 from conformance.apache_kafka.wire import Api
 from conformance.apache_kafka.zookeeper import NoNode, ZooKeeper
-from msgspec import Struct, structs
 
-_METADATA_LOG = "__cluster_metadata-0"
-_UNCHANGED = -2
 NO_LEADER = -1
 _PREFERRED, _UNCLEAN = 0, 1
 _ELECTION_NOT_NEEDED = 84
-
-
-class Decision(Struct, frozen=True):
-    """A partition as the controller has it.
-
-    `place` orders decisions: an offset of the metadata log, or a version.
-    """
-
-    place: int
-    leader: int
-    epoch: int
-    isr: frozenset[int]
-    version: int
-    elr: frozenset[int] = frozenset()
 
 
 class Refusal(Exception):
@@ -107,16 +90,10 @@ class _Quorum(Deciding):
         self._schemas = Schemas(jar(cluster.plan.release, "kafka-metadata"), METADATA)
 
     def latest(self) -> Decision:
-        decision: Decision | None = None
-        for offset, name, fields in self._records():
-            if name == "TopicRecord" and fields["Name"] == self.topic:
-                self.topic_id = fields["TopicId"]
-            elif name == "PartitionRecord" and fields["TopicId"] == self.topic_id:
-                decision = _first(offset, fields)
-            elif name == "PartitionChangeRecord" and fields["TopicId"] == self.topic_id and decision:
-                decision = _changed(decision, offset, fields)
+        decision = read_decisions(self._records()).partitions.get((self.topic, 0))
         if decision is None:
             raise NotYet(f"topic {self.topic} has not been created")
+        self.topic_id = decision.topic_id
         return decision
 
     def is_fenced(self, broker: int) -> bool:
@@ -157,49 +134,8 @@ class _Quorum(Deciding):
         return self.cluster.call(alive, key, version, fields)
 
     def _records(self) -> Iterator[tuple[int, str, Fields]]:
-        folder = self.cluster.log_folder(self.cluster.controllers[0]) / _METADATA_LOG
-        for path in sorted(folder.glob("*.log")):
-            for batch in parse_batches(path.read_bytes()):
-                for record in () if batch.control else batch.records():
-                    yield record.offset, *decode_metadata(self._schemas, record.value or b"")
-
-
-def decode_metadata(schemas: Schemas, value: bytes) -> tuple[str, Fields]:
-    """A record of the metadata log.
-
-    Its name and fields.  Its value begins with a frame, its key and its version.
-    """
-    _, at = read_uvarint(value, 0)
-    key, at = read_uvarint(value, at)
-    version, at = read_uvarint(value, at)
-    message = schemas.records[key]
-    return message.name, message.decode(value, version, at)[0]
-
-
-def _first(offset: int, fields: Fields) -> Decision:
-    return Decision(
-        place=offset,
-        leader=fields["Leader"],
-        epoch=fields["LeaderEpoch"],
-        isr=frozenset(fields["Isr"]),
-        version=fields["PartitionEpoch"],
-        elr=frozenset(fields.get("EligibleLeaderReplicas") or ()),
-    )
-
-
-def _changed(decision: Decision, offset: int, fields: Fields) -> Decision:
-    # PartitionRegistration.merge: each change is a partition epoch, each that names a leader a leader epoch.
-    has_leader = fields["Leader"] != _UNCHANGED
-    isr, elr = fields["Isr"], fields.get("EligibleLeaderReplicas")
-    return structs.replace(
-        decision,
-        place=offset,
-        leader=fields["Leader"] if has_leader else decision.leader,
-        epoch=decision.epoch + has_leader,
-        isr=decision.isr if isr is None else frozenset(isr),
-        version=decision.version + 1,
-        elr=decision.elr if elr is None else frozenset(elr),
-    )
+        folder = self.cluster.log_folder(self.cluster.controllers[0])
+        return metadata_records(folder / METADATA_LOG, self._schemas)
 
 
 class _ZooKeeper(Deciding):

@@ -16,8 +16,8 @@ from abc import ABC, abstractmethod
 
 from conformance.apache_kafka.batches import parse_batches
 from conformance.apache_kafka.cluster import Cluster
-from conformance.apache_kafka.deciding import Decision
 from conformance.apache_kafka.links import Direction, Frame, Pattern
+from conformance.apache_kafka.metadata_log import Decision
 from conformance.apache_kafka.releases import Metadata
 from conformance.apache_kafka.wire import Api, decode_request, decode_response
 

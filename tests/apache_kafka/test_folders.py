@@ -1,0 +1,302 @@
+"""Folders that real brokers have left: sound ones have no fault, and what is broken in a copy is named."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import struct
+import time
+from pathlib import Path
+
+import crc32c
+import pytest
+from conformance.apache_kafka.batches import Producer, batch_of, old_message_of, parse_batches
+from conformance.apache_kafka.cluster import Cluster, Plan
+from conformance.apache_kafka.deciding import deciding
+from conformance.apache_kafka.drive import TOPIC, Driver
+from conformance.apache_kafka.folders import NoFolder
+from conformance.apache_kafka.judging import judge
+from conformance.apache_kafka.nodes import wait_for
+from conformance.apache_kafka.probe import replica_state
+from conformance.apache_kafka.releases import NEWEST, Metadata, jar
+from conformance.apache_kafka.schemas import METADATA, Schemas
+from conformance.apache_kafka.stories import STORIES, plan_of, topic_configs
+from conformance.apache_kafka.traces import scenario_run
+
+from apache_kafka.conftest import release_or_skip
+
+PARTITION = "orders-0"
+BROKERS = ("1", "2", "3")
+LEADERS = (1, 3, 2)
+RUNNING, STOPPED = "running", "stopped"
+
+
+def write_history(release, folder):
+    """Write three epochs of a producer on all replicas; keep folders as a kill leaves them, and of a stop."""
+    with Cluster(Plan(release)) as cluster:
+        cluster.wait_until_ready()
+        cluster.create_topic("orders", [[1, 2, 3]], {"min.insync.replicas": "2"})
+        controller, sequence = deciding(cluster, "orders"), 0
+        wait_for(controller.latest, "the topic")
+        for leader in LEADERS:
+            if leader != LEADERS[0]:
+                controller.elect(leader, [1, 2, 3])
+            for _ in range(3):
+                wait_for(
+                    lambda at=leader, n=sequence: produced(cluster, at, n), "two records are acknowledged"
+                )
+                sequence += 2
+        end = replica_state(cluster, LEADERS[-1], "orders").leo
+        for broker in cluster.brokers:
+            await_checkpoint(cluster, broker, end)
+        copy(cluster, folder / RUNNING)
+        cluster.stop()
+        copy(cluster, folder / STOPPED)
+
+
+def copy(cluster, folder):
+    for broker in cluster.brokers:
+        shutil.copytree(cluster.log_folder(broker), folder / str(broker))
+
+
+def await_checkpoint(cluster, broker, offset):
+    path, line = cluster.log_folder(broker) / "replication-offset-checkpoint", f"{TOPIC} 0 {offset}"
+    wait_for(lambda: path.exists() and line in path.read_text().splitlines(), f"{line} in {path}")
+
+
+def produced(cluster, broker, sequence):
+    values = [f"record {sequence + n}".encode() for n in range(2)]
+    is_old = cluster.plan.release.numbers < (0, 11)
+    now_ms = int(time.time() * 1000)
+    data = b"".join(old_message_of(value, now_ms) for value in values) if is_old else None
+    data = data or batch_of(values, Producer(1000, 0, sequence), now_ms)
+    topics = [{"Name": "orders", "PartitionData": [{"Index": 0, "Records": data}]}]
+    request = {"Acks": -1, "TimeoutMs": 60000, "TopicData": topics}
+    answer = cluster.call(broker, 0, 2 if is_old else 3, request)
+    return answer["Responses"][0]["PartitionResponses"][0]["ErrorCode"] == 0
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    """The folders of a cluster of the newest release, made once for all processes of a test run."""
+    release = release_or_skip(NEWEST.version)
+    shared = tmp_path_factory.getbasetemp().parent / "history-of-kafka"
+    with (shared.parent / "history-of-kafka.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shared.exists():
+            write_history(release, shared)
+    return shared
+
+
+def copied(history, tmp_path, state):
+    return [Path(shutil.copytree(history / state / broker, tmp_path / broker)) for broker in BROKERS]
+
+
+def judged(folders):
+    return judge(folders, Schemas(jar(NEWEST, "kafka-metadata"), METADATA))
+
+
+@pytest.mark.parametrize("state", [RUNNING, STOPPED])
+def test_sound_folders_have_no_fault(history, state):
+    judgement = judged([history / state / broker for broker in BROKERS])
+    assert not judgement.faults
+    assert str(judgement).startswith("brokers 1, 2, 3: 3 replicas, 27 batches, ISRs by the metadata log")
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    with pytest.raises(NoFolder, match=r"has no meta\.properties"):
+        judge([tmp_path], None)
+
+
+# What breaks the folders; each returns nothing, and is judged by its kind and its broker.
+
+
+def log(folder):
+    return folder / PARTITION / "00000000000000000000.log"
+
+
+def pieces(folder):
+    return [batch.data for batch in parse_batches(log(folder).read_bytes())]
+
+
+def rewrite(folder, change):
+    """Replace the list of batches."""
+    batches = pieces(folder)
+    change(batches)
+    log(folder).write_bytes(b"".join(batches))
+
+
+def summed(batch):
+    """The batch with the checksum of its bytes."""
+    return batch[:17] + struct.pack(">I", crc32c.crc32c(batch[21:])) + batch[21:]
+
+
+def replace_line(path, line, by):
+    text = path.read_text()
+    assert line in text
+    path.write_text(text.replace(line, by))
+
+
+def flip_a_bit(folders):
+    data = bytearray(log(folders[1]).read_bytes())
+    data[70] ^= 1
+    log(folders[1]).write_bytes(data)
+
+
+def move_an_epoch(folders):
+    replace_line(folders[2] / PARTITION / "leader-epoch-checkpoint", "1 6", "1 4")
+
+
+def drop_an_epoch(folders):
+    replace_line(folders[0] / PARTITION / "leader-epoch-checkpoint", "3\n0 0\n1 6\n", "2\n0 0\n")
+
+
+def raise_the_high_watermark(folders):
+    replace_line(folders[0] / "replication-offset-checkpoint", "orders 0 18", "orders 0 19")
+
+
+def raise_the_log_start(folders):
+    (folders[2] / "log-start-offset-checkpoint").write_text("0\n1\norders 0 20\n")
+
+
+def write_another_record(folders):
+    """It has the checksum of its bytes: only the other replicas show that it was not the leader's."""
+    rewrite(folders[2], lambda each: each.__setitem__(2, summed(each[2].replace(b"record 4", b"record x"))))
+
+
+def lose_the_last_record_of_a_member(folders):
+    rewrite(folders[1], lambda batches: batches.pop())
+    replace_line(folders[1] / "replication-offset-checkpoint", "orders 0 18", "orders 0 16")
+
+
+def lose_it_everywhere(folders):
+    for folder in folders:
+        rewrite(folder, lambda batches: batches.pop())
+
+
+def lose_a_record_in_between(folders):
+    rewrite(folders[0], lambda batches: batches.pop(4))
+
+
+def swap_two_batches(folders):
+    rewrite(folders[0], lambda batches: batches.insert(3, batches.pop(4)))
+
+
+def claim_an_epoch(folders):
+    """Consistent in each folder and between them: only the controller has no such epoch."""
+    for folder in folders:
+        last = pieces(folder)[-1]
+        log(folder).write_bytes(b"".join([*pieces(folder)[:-1], last[:12], struct.pack(">i", 9), last[16:]]))
+        replace_line(
+            folder / PARTITION / "leader-epoch-checkpoint", "3\n0 0\n1 6\n2 12\n", "4\n0 0\n1 6\n2 12\n9 16\n"
+        )
+
+
+def forget_a_sequence_number(folders):
+    path = folders[1] / PARTITION / "00000000000000000018.snapshot"
+    data = bytearray(path.read_bytes())
+    data[20:24] = struct.pack(">i", 15)  # of 17
+    data[2:6] = struct.pack(">I", crc32c.crc32c(bytes(data[6:])))
+    path.write_bytes(data)
+
+
+def write_a_batch_twice(folders):
+    for folder in folders:
+        rewrite(folder, lambda batches: batches.append(struct.pack(">q", 18) + batches[-1][8:]))
+
+
+def cut_a_batch(folders):
+    data = log(folders[2]).read_bytes()
+    log(folders[2]).write_bytes(data[:-3])
+
+
+def change_the_topic_id(folders):
+    path = folders[1] / PARTITION / "partition.metadata"
+    path.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA")
+
+
+def remove_a_replica(folders):
+    shutil.rmtree(folders[0] / PARTITION)
+
+
+def break_a_checkpoint(folders):
+    replace_line(folders[0] / PARTITION / "leader-epoch-checkpoint", "1 6", "1 six")
+
+
+# A snapshot of producers is written at a stop, and only then is an end that is torn a fault.
+OF_STOPPED = (cut_a_batch, forget_a_sequence_number)
+
+
+@pytest.mark.parametrize(
+    ("corrupt", "kind", "broker"),
+    [
+        (flip_a_bit, "batch", "2"),
+        (cut_a_batch, "batch", "3"),
+        (move_an_epoch, "epoch-cache", "3"),
+        (drop_an_epoch, "epoch-cache", "1"),
+        (raise_the_high_watermark, "checkpoint", "1"),
+        (raise_the_log_start, "checkpoint", "3"),
+        (write_another_record, "log-matching", ""),
+        (lose_the_last_record_of_a_member, "committed", "2"),
+        (lose_it_everywhere, "checkpoint", "1"),
+        (lose_a_record_in_between, "offsets", "1"),
+        (swap_two_batches, "offsets", "1"),
+        (claim_an_epoch, "undecided-epoch", "1"),
+        (forget_a_sequence_number, "producer-state", "2"),
+        (write_a_batch_twice, "producer-state", "1"),
+        (change_the_topic_id, "identity", "2"),
+        (remove_a_replica, "identity", "1"),
+        (break_a_checkpoint, "file", "1"),
+    ],
+)
+def test_what_is_broken_is_named(history, tmp_path, corrupt, kind, broker):
+    folders = copied(history, tmp_path, STOPPED if corrupt in OF_STOPPED else RUNNING)
+    corrupt(folders)
+    faults = judged(folders).faults
+    assert (PARTITION, broker, kind) in [(fault.partition, fault.broker, fault.kind) for fault in faults]
+
+
+@pytest.mark.parametrize(
+    ("corrupt", "kind"),
+    [
+        (write_another_record, "log-matching"),
+        (lose_the_last_record_of_a_member, "committed"),
+        (claim_an_epoch, "undecided-epoch"),
+        (raise_the_high_watermark, "checkpoint"),
+    ],
+)
+def test_nothing_else_is_named(history, tmp_path, corrupt, kind):
+    folders = copied(history, tmp_path, RUNNING)
+    corrupt(folders)
+    assert {fault.kind for fault in judged(folders).faults} == {kind}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["4.1.1", "3.9.1", "2.8.2", "0.11.0.3", "0.10.2.2"], indirect=True)
+def test_folders_of_every_kind_have_no_fault(release, tmp_path):
+    """Indexes are preallocated; with ZooKeeper no folder has an ISR, and in 0.10 no batch has an epoch."""
+    write_history(release, tmp_path)
+    for state in (RUNNING, STOPPED):
+        judgement = judged([tmp_path / state / broker for broker in BROKERS])
+        assert not judgement.faults, [str(fault) for fault in judgement.faults]
+        assert (judgement.place is not None) == (release.metadata is Metadata.KRAFT)
+        assert sum(len(broker.replicas) for broker in judgement.brokers) == len(BROKERS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", [NEWEST.version], indirect=True)
+def test_the_folders_of_running_brokers_show_the_finding(release):
+    """B21 at step 24: m is committed by broker 1's checkpoint, and broker 2, in the ISR, does not have it."""
+    story = STORIES["B21"]
+    run = scenario_run(story.scenario)
+    with Cluster(plan_of(story, run, release, None)) as cluster:
+        cluster.wait_until_ready()
+        driver = Driver(cluster, run, story.companions)
+        driver.begin(topic_configs(run, release))
+        for index in range(24):
+            driver.take(index)
+        await_checkpoint(cluster, 1, 1)
+        faults = judged([cluster.log_folder(broker) for broker in cluster.brokers]).faults
+    assert [str(fault) for fault in faults] == [
+        "orders-0, broker 2: committed: it may lead, and ends at 0; broker 1 has high watermark 1"
+    ]
