@@ -75,6 +75,7 @@ FORMS: dict[str, list[str]] = {
         "sum({int:int} for @ in {set} if {bool:int})", "min({int:int} for @ in {set})",
         "max({int:R} for @ in {names} if {bool:R})", "sum({int:int} for @ in elements({seq}))",
         "twice({int})", "pick({R}, {map})", "never({int})", "card(subsets({set}))",
+        "card(maps({set}, {names}))",
         "sum({int:int} for @, other in {set})",
     ],
     "bool": [
@@ -91,6 +92,7 @@ FORMS: dict[str, list[str]] = {
         "(forall @, other in {set}: {bool:int})",
         "(exists @ in subsets({set}): {bool:set})", "(forall @ in {bag}: {bool:int})", "({flags} == {flags})",
         "(forall @ in Rec: {bool:rec})", "({set} in subsets({set}))", "(exists @ in Msg: {bool:msg})",
+        "(exists @ in maps({names}, {set}): sum(@[other] for other in keys(@)) == {int})",
         "(match {msg} {{ Fetch @: @.r == {R}, Ping: {bool} }})",
     ],
     "E": ["(if {bool} then {E} else {E})", "(match {opt} {{ some @: {E:int}, none: {E} }})"],

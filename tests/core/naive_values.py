@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from specchk.lang.syntax.tree import Bound
@@ -72,6 +72,11 @@ def builtin(name: str, args: list[Any]) -> Any:
             return len(first)
         case "subsets":
             return frozenset(subsets(sorted(first)))
+        case "maps":
+            chosen = product(list(rest[0]), repeat=len(first))
+            return frozenset(Dict(zip(first, values, strict=True)) for values in chosen)
+        case "keys":
+            return frozenset(first)
         case "some":
             return ("some", first)
         case "get":

@@ -111,6 +111,22 @@ def test_subsets_too_many_to_list_are_undefined() -> None:
         apply(Op.SUBSETS, (Set(Int(0, 20)), tuple(range(21))))
 
 
+@given(sets, sets)
+def test_maps_are_functions(a: frozenset[int], b: frozenset[int]) -> None:
+    """Ascending, each once: as many as there are ways to choose a value for each key."""
+    keys, values = sorted(a)[:4], sorted(b)[:4]
+    found = apply(Op.MAPS, canonical(frozenset(keys)), canonical(frozenset(values)))
+    assert list(found) == sorted(set(found))
+    assert len(found) == len(values) ** len(keys)
+    assert all([key for key, _ in table] == keys and {v for _, v in table} <= b for table in found)
+
+
+def test_maps_too_many_to_list_are_undefined() -> None:
+    """From 7 keys to 8 values there are 2^21."""
+    with pytest.raises(Undefined, match="the maps from 7 keys to 8 values are too many to list"):
+        apply(Op.MAPS, (Set(Int(0, 6)), tuple(range(7))), (Set(Int(0, 7)), tuple(range(8))))
+
+
 @given(lists, lists)
 def test_bags_are_counters(a: list[int], b: list[int]) -> None:
     """union, add, remove, count, in, card and items agree with Counter, sorted."""

@@ -80,6 +80,8 @@ SIGNATURES: dict[Op, tuple[Signature, ...]] = {
     **dict.fromkeys((Op.SUBSET, Op.UNION, Op.INTERSECT, Op.DIFFERENCE), SETS),
     **dict.fromkeys((Op.CARD, Op.SET_MIN, Op.SET_MAX, Op.SET_SUM), ((DIGITS,), (Set(SIGNED),))),
     Op.SUBSETS: ((DIGITS,), (Set(Int(1, MAX_LISTED_BITS)),), (Set(Int(0, MAX_LISTED_BITS)),)),
+    Op.MAPS: ((Set(Int(0, 0)), Set(BOOL)), (Set(BOOL), Set(BOOL)), (Set(Int(0, MAX_LISTED_BITS)), Set(BOOL)),
+              (Set(Record(())), DIGITS)),
     Op.SEQ: ((), (DIGIT, DIGIT)),
     **dict.fromkeys((Op.LEN, Op.HEAD, Op.LAST, Op.TAIL, Op.SEQ_ITEMS), ROWS),
     Op.SEQ_GET: ((ROW, DIGIT), (ROW, SIGNED), (ROW, Int(0, 0)), (Seq(BOOL, 2), SIGNED),

@@ -45,6 +45,7 @@ ARGUMENTS: Mapping[str, tuple[Any, ...]] = MappingProxyType({
     "TooDeep": (SPAN,),
     "Undefined": (SPAN, "why"),
     "Unencodable": (SPAN, "why"),
+    "Unsupported": ("why", SPAN),
     "ViolationError": ("one-leader", "why"),
     "_Failed": (ScenarioFailure(SPAN, "a", BLAME, None),),
     "_Spurious": ("a",),

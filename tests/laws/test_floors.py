@@ -24,7 +24,7 @@ ROOMS = {
     "specchk.ir": {"specchk.lang.text"},
     "specchk.meaning": {"specchk.ir", "specchk.lang.text"},
     "specchk.compile": {"specchk.meaning", "specchk.ir", "specchk.lang"},
-    "specchk.search": {"specchk.meaning", "specchk.ir", "specchk.lang.syntax"},
+    "specchk.search": {"specchk.meaning", "specchk.ir", "specchk.lang.syntax", "specchk.lang.text"},
     "specchk.explore": {"specchk.search", "specchk.compile", "specchk.meaning", "specchk.ir", "specchk.lang",
                         "specchk.processes", "specchk.parallel"},
     "specchk.report": {"specchk.explore", "specchk.search", "specchk.meaning", "specchk.ir", "specchk.lang",

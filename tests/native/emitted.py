@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -123,19 +124,32 @@ def is_supported(expr: Expr, kinds: Signature) -> bool:
 
 
 def misjudged(op: Op) -> list[str]:
-    """Operators whose code grows with the limits of its arguments, i.e. visits items one by one."""
+    """Operators whose code visits items one by one: it has a loop, or grows with its arguments' limits."""
     *_, (expr, kinds) = cases(op)
-    grows = _length(expr, kinds, 3) < _length(expr, kinds, 7)
-    return [] if grows == op.card.loops else [f"{op.name} {'loops' if grows else 'does not loop'}"]
+    (few, _), (many, has_loop) = _size(expr, kinds, 3), _size(expr, kinds, 7)
+    loops = few < many or has_loop
+    return [] if loops == op.card.loops else [f"{op.name} {'loops' if loops else 'does not loop'}"]
 
 
-def _length(expr: Apply, kinds: Signature, limit: int) -> int:
+def _size(expr: Apply, kinds: Signature, limit: int) -> tuple[int, bool]:
+    """The number of lines of code, and whether there is a loop."""
     kinds = tuple(resized(kind, limit) for kind in kinds)
     args = tuple(replace(arg, type=kind) for arg, kind in zip(expr.args, kinds, strict=True))
     literal = expr.op.card.result is None
     kind = resized(expr.type, limit) if literal else result_type(expr.op, args, expr.data)
     code = emit(ir.IRModule(), "f", replace(expr, type=kind, args=args), layout_of(kinds))
-    return sum(len(block.lines) for block in code.blocks)
+    return sum(len(block.lines) for block in code.blocks), _has_loop(code)
+
+
+def _has_loop(code: ir.Function) -> bool:
+    after = {one.text: {other.text for other in code.blocks if _leads(one, other)} for one in code.blocks}
+    while ends := {text for text, others in after.items() if not others}:
+        after = {text: others - ends for text, others in after.items() if text not in ends}
+    return bool(after)
+
+
+def _leads(one: ir.Block, other: ir.Block) -> bool:
+    return any(re.search(rf"label {re.escape(other.text)}\b", line) for line in one.lines)
 
 
 def wider(kind: Type) -> Type:

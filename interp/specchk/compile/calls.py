@@ -20,14 +20,11 @@ from specchk.ir.nodes import Const, Expr, If, Local, Value, Var
 from specchk.ir.ops import Op
 from specchk.ir.program import ElementFold
 from specchk.ir.types import (
-    MAX_LISTED_BITS,
     cardinality,
     has_horizon,
     hull,
     item_of,
     of_shape,
-    partial_map,
-    show,
 )
 from specchk.ir.typing import sorts_in
 from specchk.ir.walk import inside
@@ -64,8 +61,6 @@ class CallLowering:
                 return self._fold(node, scope)
             if ref.name == "enabled":
                 return self.enabled.lower(node, scope)
-            if ref.name == "maps":
-                return self._maps(node, scope)
             args = [self.make.expression(arg.value, scope) for arg in node.args]
             if is_partial_map(args[0].type) and ref.name in ("keys", "get", "remove"):
                 table = self.make.partial
@@ -140,7 +135,7 @@ class CallLowering:
         closure = self._closure(operator, scope)
 
         def over(domain: Expr) -> Expr:
-            found = self._items("fold", items, domain)
+            found = self._items(items, domain)
             if isinstance(domain.type, types.Set):
                 sorts = sorts_in(domain.type.item)
                 self.names.folds += [ElementFold(sort, self.names.owner, node.span) for sort in sorts]
@@ -158,28 +153,6 @@ class CallLowering:
 
         return self.make.let("_items", self.make.expression(items, scope), items.span, over)
 
-    def _maps(self, node: tree.CallExpr, scope: Scope) -> Expr:
-        """`maps(S, T)`: one step for each possible key; their order does not affect the set."""
-        keys, values = [arg.value for arg in node.args]
-        domain, range_ = self.make.expression(keys, scope), self.make.expression(values, scope)
-        kind = partial_map(item_of(domain.type), item_of(range_.type))
-        count = cardinality(kind.pair[1]) ** min(cardinality(kind.pair[0]), MAX_LISTED_BITS + 1)
-        if count > 1 << MAX_LISTED_BITS:
-            key, value = map(show, kind.pair)
-            message = f"of maps from {key} to {value} there may be too many to list"
-            hint = "choose smaller constants, or a value for each key in turn: `any v in T:`"
-            raise refusal("S510", node.span, message, hint)
-
-        def over(found: Expr, given: Expr) -> Expr:
-            def step(made: Expr, item: Expr) -> Expr:
-                return self.make.partial.with_key(node.span, made, item, given)
-
-            empty = Const(types.Set(kind), node.span, ((),))
-            return self._steps(node.span, empty, self._items("maps", keys, found), step)
-
-        bindings = [("_keys", domain, keys.span), ("_values", range_, values.span)]
-        return operators.in_turn(self.make.let, bindings, over)
-
     def _steps(
         self, span: Span, value: Expr, items: Sequence[_Item], step: Callable[[Expr, Expr], Expr]
     ) -> Expr:
@@ -194,11 +167,11 @@ class CallLowering:
         first, rest = self._steps(span, value, items[:middle], step), items[middle:]
         return self.make.let("_fold", first, first.span, lambda mid: self._steps(span, mid, rest, step))
 
-    def _items(self, what: str, node: tree.Expr, domain: Expr) -> list[_Item]:
-        """The items that a call may iterate over: those of a constant, else as many as the type allows."""
+    def _items(self, node: tree.Expr, domain: Expr) -> list[_Item]:
+        """The items that a fold may iterate over: those of a constant, else as many as the type allows."""
         span = node.span
         if isinstance(domain.type, types.Seq):
-            self._bounded(what, domain.type.limit, span)
+            self._bounded(domain.type.limit, span)
             length = operators.of_word(span, "len", domain)
             places = [Const(types.Int(n, n), span, n) for n in range(domain.type.limit)]
             return [
@@ -208,10 +181,10 @@ class CallLowering:
         kind = of_shape(domain.type, types.Set)
         known = self._known(domain)
         if known is not None:
-            self._bounded(what, len(known), span)
+            self._bounded(len(known), span)
             return [_Item(None, _constant(kind, span, value)) for value in known]
         item = item_of(kind)
-        self._bounded(what, cardinality(item), span)
+        self._bounded(cardinality(item), span)
         if has_horizon(item):
             # Numbers above the horizon exist: an engine that supports them must see that they are omitted.
             self.names.listed.append(self.facts.type_of(node))
@@ -227,10 +200,10 @@ class CallLowering:
         found = fold(domain)
         return found if isinstance(found, tuple) else None
 
-    def _bounded(self, what: str, size: int, span: Span) -> None:
+    def _bounded(self, size: int, span: Span) -> None:
         if size > MAX_FOLDED:
             hint = "choose smaller constants, or a set of a smaller type"
-            message = f"`{what}` ranges over at most {MAX_FOLDED} items, and there may be {size} here"
+            message = f"`fold` ranges over at most {MAX_FOLDED} items, and there may be {size} here"
             raise refusal("S510", span, message, hint)
 
 

@@ -19,12 +19,14 @@ from msgspec.structs import replace
 
 from specchk.compile.ground import fold
 from specchk.ir import nodes
+from specchk.ir.ops import Op
 from specchk.ir.program import Clause, Program, Property, Refinement
 from specchk.ir.totality import is_total
-from specchk.ir.types import BOOL, Int, Option
+from specchk.ir.types import BOOL, Int, Option, power
 
 Known = Mapping[int, nodes.Const]  # locals that represent constants
 N = TypeVar("N", bound=nodes.Node)
+MAX_LISTED = 1024  # subsets or maps that are a constant
 
 
 def simplify(program: Program) -> Program:
@@ -179,10 +181,18 @@ def _same(old: tuple[nodes.Expr, ...], new: tuple[nodes.Expr, ...]) -> tuple[nod
 
 def _apply(expr: nodes.Apply) -> nodes.Expr:
     if all(isinstance(arg, nodes.Const) and not arg.ends_at_horizon for arg in expr.args):
-        value = fold(expr)
+        # A long list of sets is made item by item where they are visited.
+        value = fold(expr) if expr.op not in (Op.SUBSETS, Op.MAPS) or _listed(expr) <= MAX_LISTED else None
         if value is not None:
             return _const(expr, value)
     return _only_value(expr)
+
+
+def _listed(expr: nodes.Apply) -> int:
+    """The number of items of `subsets` or `maps` of constants."""
+    constants = [arg.value for arg in expr.args if isinstance(arg, nodes.Const)]
+    sizes = [len(items) for items in constants if isinstance(items, tuple)]
+    return power(*reversed(sizes)) if expr.op is Op.MAPS else power(2, sizes[0])
 
 
 def _narrow(expr: nodes.Narrow) -> nodes.Expr:

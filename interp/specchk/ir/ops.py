@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.ir.ranges import narrowest
 from specchk.ir.types import (
@@ -39,6 +40,7 @@ from specchk.ir.types import (
     is_empty,
     item_of,
     of_shape,
+    partial_map,
 )  # fmt: skip
 
 Kinds = tuple[Type, ...]  # the types of an operator's arguments
@@ -105,6 +107,12 @@ def _bool(_: Kinds, __: int) -> Type:
 
 def _subsets(kinds: Kinds, _: int) -> Type:
     return Set(kinds[0], of_shape(kinds[0], Set).room)
+
+
+def _maps(kinds: Kinds, _: int) -> Type:
+    kind = partial_map(_item(kinds[0]), _item(kinds[1]))
+    room = max(of_shape(kinds[0], Set).room, of_shape(kinds[1], Set).room)
+    return Set(replace(kind, room=room), room)
 
 
 def _compared(kinds: Kinds, _: int) -> Type:
@@ -269,6 +277,10 @@ def _many_subsets(kinds: Kinds) -> bool:
     return cardinality(_item(kinds[0])) > MAX_LISTED_BITS
 
 
+def _many_maps(kinds: Kinds) -> bool:
+    return cardinality(Map(*map(_item, kinds))) > 1 << MAX_LISTED_BITS
+
+
 def _fields(kind: Type, _: int, __: int) -> Sequence[Type]:
     return [item for _, item in of_shape(kind, Record).fields]
 
@@ -335,6 +347,7 @@ class Op(Enum):
     DIFFERENCE = Card("-", (Set, Set), _rest)
     CARD = Card("card", (Set,), _card)
     SUBSETS = Card("subsets", (Set,), _subsets, _many_subsets, is_part=True, loops=True)
+    MAPS = Card("maps", (Set, Set), _maps, _many_maps, loops=True)  # the partial maps with just these keys
     SET_MIN = Card("min", (Set,), _content, always)
     SET_MAX = Card("max", (Set,), _content, always)
     SET_SUM = Card("sum", (Set,), _sum, loops=True)

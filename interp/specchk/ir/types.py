@@ -191,23 +191,24 @@ def _cardinality(kind: Type) -> int:
         case Union():
             return sum(cardinality(record) for _, record in kind.variants)
         case Map():
-            return _power(cardinality(kind.value), cardinality(kind.key))
+            return power(cardinality(kind.value), cardinality(kind.key))
         case Set():
-            return _power(2, cardinality(kind.item))
+            return power(2, cardinality(kind.item))
         case Seq():
             size = cardinality(kind.item)
             # 1 + size + size ** 2 + ...
-            return kind.limit + 1 if size == 1 else (size * _power(size, kind.limit) - 1) // (size - 1)
+            return kind.limit + 1 if size == 1 else (size * power(size, kind.limit) - 1) // (size - 1)
         case Bag():
             return _choices(cardinality(kind.item) + kind.limit, kind.limit)
 
 
 # Computed collections have larger limits than declared ones: `s ++ s` is longer than any variable.  So counts
 # are exact as far as any search could count, and no number is built that exceeds memory.
-def _power(base: int, exponent: int) -> int:
+def power(base: int, exponent: int) -> int:
+    """`base ** exponent`; `UNCOUNTED` if it is that much or more."""
     if base > 1 and (base.bit_length() - 1) * exponent >= _UNCOUNTED_BITS:
         return UNCOUNTED
-    return int(base**exponent)
+    return min(int(base**exponent), UNCOUNTED)
 
 
 def _choices(count: int, chosen: int) -> int:

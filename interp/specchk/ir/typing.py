@@ -42,6 +42,8 @@ def most_items(domain: Expr) -> int:
     if isinstance(domain, Const):
         assert isinstance(domain.value, tuple)
         return len(domain.value)
+    if isinstance(domain, Apply) and domain.op is Op.MAPS:
+        return cardinality(Map(*[item_of(arg.type) for arg in domain.args]))
     if isinstance(domain, Apply) and domain.op in (Op.BAG_ITEMS, Op.SEQ_ITEMS):
         source = domain.args[0].type
         assert isinstance(source, types.Bag | types.Seq)

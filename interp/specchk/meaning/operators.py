@@ -8,7 +8,7 @@ is a text (`TextRule`), from which its function is made, and that of an expressi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, pairwise, product
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
-from specchk.ir.types import MAX_LISTED_BITS, Int, Map, Type, fits, of_shape
+from specchk.ir.types import MAX_LISTED_BITS, Int, Map, Type, fits, of_shape, power
 from specchk.ir.types import show as show_type
 from specchk.lang.text.source import Span
 from specchk.meaning.texts.joined import Fn, RuleText, applied, called, filled, function_of, named
@@ -173,6 +173,12 @@ def _subsets(span: Span, items: Any) -> Any:
     return tuple(sorted(chain.from_iterable(combinations(items, n) for n in range(len(items) + 1))))
 
 
+def _maps(span: Span, keys: Any, values: Any) -> Any:
+    if power(len(values), len(keys)) > 1 << MAX_LISTED_BITS:
+        raise Undefined(span, f"the maps from {len(keys)} keys to {len(values)} values are too many to list")
+    return tuple(product(*[[(key, value) for value in values] for key in keys]))
+
+
 def _range(span: Span, low: Any, high: Any) -> Any:
     # A shift, not a comparison: on open numbers it raises `NotSymbolic`, where a comparison would fork.
     # For an empty range the difference is negative, and so is the result.
@@ -242,7 +248,7 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.SUBSET: _function(lambda a, b: all(x in b for x in a)), Op.UNION: _function(_merge),
         Op.INTERSECT: _function(lambda a, b: tuple([x for x in a if x in b])),
         Op.DIFFERENCE: _function(lambda a, b: tuple([x for x in a if x not in b])),
-        Op.CARD: _code("len({})"), Op.SUBSETS: _checked(_subsets),
+        Op.CARD: _code("len({})"), Op.SUBSETS: _checked(_subsets), Op.MAPS: _checked(_maps),
         Op.SET_MIN: _extreme(min, "min"), Op.SET_MAX: _extreme(max, "max"), Op.SET_SUM: _code("sum({})"),
         Op.SEQ: TextRule(_tuple), Op.SEQ_GET: _checked(_item_at), Op.SEQ_SET: _seq_set,
         Op.LEN: _code("len({})"),

@@ -30,7 +30,7 @@ from specchk.native.claims import claimed, purpose_of
 from specchk.native.compiler import KernelSource
 from specchk.native.explain import Explainer
 from specchk.native.identity import identity_of
-from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread
+from specchk.native.machine.frames import CHUNK, DEADLOCK, Thread, check_room
 from specchk.native.machine.layout import NoRoom, layout_of
 from specchk.native.machine.rooms import FIRST_ROOM, first_room, with_room
 from specchk.native.machine.runs import Run
@@ -185,9 +185,8 @@ class NativeEngine(Engine[list[Run]]):
         return runs
 
     def _check_room(self) -> None:
-        """Raise `NoRoom` if a set had more items than slots: all that was found since then is invalid."""
-        if self.store.total(Thread.OVERFLOW):
-            raise NoRoom("a set of this search")
+        """Raise if a set had more items than slots: all that was found since then is invalid."""
+        check_room(self.program, self.store.total(Thread.OVERFLOW), "a set of this search")
 
     def size(self, frontier: list[Run]) -> int:
         """The number of states in a frontier."""

@@ -8,8 +8,7 @@ from itertools import chain
 from operator import or_
 
 from specchk.ir.program import Program
-from specchk.native.machine.frames import BATCH, SOURCE_WORDS, Lane, Owing, SharedWord, Thread
-from specchk.native.machine.layout import NoRoom
+from specchk.native.machine.frames import BATCH, SOURCE_WORDS, Lane, Owing, SharedWord, Thread, check_room
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region, Words
 from specchk.native.machine.runs import Run, ends_of, pieces
@@ -31,6 +30,7 @@ class Lanes:
         self._workers: list[Worker] = []
         self._buffers: list[Region] = []
         self._looking = looking
+        self._program = program
         for _ in store.workers:
             self._add(program)
 
@@ -119,8 +119,9 @@ class Lanes:
 
     def _check(self) -> None:
         # Before anything is read: if a set or an edge had no room, nothing that was noted counts.
-        if any(worker[Thread.OVERFLOW] for worker in self._workers):
-            raise NoRoom("a set of the step graph")
+        check_room(
+            self._program, sum(worker[Thread.OVERFLOW] for worker in self._workers), "a set of the step graph"
+        )
         if self.region[Owing.NEXT_EDGE] > self.region[Owing.MOST_EDGES]:
             raise MemoryError("more edges than their numbers have room for")
         self._looking()

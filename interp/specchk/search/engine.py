@@ -21,6 +21,7 @@ from specchk.ir.footprint import lists_horizon
 from specchk.ir.ignored import decide_nothing
 from specchk.ir.program import Program, Same
 from specchk.ir.verify import verify_passes
+from specchk.lang.text.source import Span
 from specchk.meaning.behaviours.fairness import FairSteps
 from specchk.meaning.explain import Blame
 from specchk.meaning.initial import initial_states
@@ -45,7 +46,34 @@ F = TypeVar("F")  # a frontier, as an engine keeps it
 
 
 class Unsupported(Exception):
-    """An engine cannot run this program, although the reference engine can; the text is the reason."""
+    """An engine cannot run this program, although the reference engine can; the text is the reason.
+
+    With its place in the spec, if one is known (`Placing`).
+    """
+
+    def __init__(self, reason: str, span: Span | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.span = reason, span
+
+    def __str__(self) -> str:
+        return self.reason if self.span is None else f"{self.reason}, at {self.span.where}"
+
+
+class Placing:
+    """A context that gives an `Unsupported` its place, if it has none: the innermost one counts."""
+
+    __slots__ = ("span",)
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        """Add the place."""
+        if isinstance(error, Unsupported):
+            error.span = error.span or self.span
 
 
 class Unusable(Exception):

@@ -27,8 +27,9 @@ from specchk.export.storage import Unwritable
 from specchk.ir.ignored import refuse_ignored
 from specchk.ir.program import Program
 from specchk.native.engine import NativeEngine
+from specchk.native.machine.frames import MAX_SUCCESSORS, successor_bound
 from specchk.native.machine.layout import layout_of
-from specchk.search.engine import Unavailable, concluded
+from specchk.search.engine import Unavailable, Unsupported, concluded
 from specchk.search.verdict import Inconclusive, Outcome
 from specchk.spark.states.loaded import Crowded
 from specchk.spark.states.slices import SpoiledSlice
@@ -57,6 +58,8 @@ def refuse(program: Program) -> None:
     """Raise `Unsupported` or `SpecError` if no search on Spark supports a program."""
     refuse_ignored(program, "the Spark engine keeps")
     layout_of(program)
+    if (bound := successor_bound(program)) > MAX_SUCCESSORS:
+        raise Unsupported(f"a state may have {bound} successors")
 
 
 def has_java() -> bool:

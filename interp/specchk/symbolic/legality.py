@@ -70,6 +70,8 @@ def _wrong(expr: Expr) -> str:
             return "a number is divided by an offset"
         case Apply(op=Op.SUBSETS, args=(items,)) if has_horizon(items.type):
             return "the subsets of a set of offsets are listed"
+        case Apply(op=Op.MAPS, args=(keys, _)) if has_horizon(keys.type):
+            return "the maps from a set of offsets are listed"
         case MapOf(type=Map(key=key)) if has_horizon(key):
             return "a map has offsets as its keys"
         # A range of offsets has no known length, even between two known ends.

@@ -44,14 +44,6 @@ class PartialMaps:
         pair, key = self._pair(span, table)
         return Collect(Set(key.type), span, Gather.SET, ((pair, table),), None, key)
 
-    def with_key(self, span: Span, tables: Expr, key: Expr, values: Expr) -> Expr:
-        """`{ { m with [k]: v } for m in tables, v in values }`, if no map has the key."""
-        kind = of_shape(of_shape(tables.type, Set).item, Set)
-        table = self.local("map", kind, span)
-        value = self.local("value", of_shape(values.type, Set).item, span)
-        body = operators.applied(span, Op.UNION, table, self._of_pairs(span, [(key, value)]))
-        return Collect(Set(body.type), span, Gather.SET, ((table, tables), (value, values)), None, body)
-
     def has(self, span: Span, key: Expr, table: Expr) -> Expr:
         """`k in m`."""
 

@@ -9,6 +9,7 @@ known while building; many are a loop over a table.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from specchk.codegen import ir
 from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality
@@ -39,7 +40,7 @@ class Renamed:
         self.codes = codes
         self.renaming = renaming  # None when only known at run time
         self.numbers = numbers
-        self.bags = Domains(asm, codes, _no_values)
+        self.bags = Domains(asm, codes, _no_values, _no_values, _no_values)
 
     def touches(self, kind: Type) -> bool:
         """Whether the renaming changes any value of a type."""
@@ -176,7 +177,7 @@ class Renamed:
         return self.asm.b.load(out)
 
 
-def _no_values(_: object) -> Val:
+def _no_values(*_: object) -> NoReturn:
     raise AssertionError("renaming evaluates no expressions")
 
 

@@ -26,7 +26,13 @@ from specchk.ir.types import Map, Option, Record, Seq, Type, cardinality, of_sha
 from specchk.meaning.values import universe
 from specchk.native.kernel.ways import BlockPath, Claim, Join, Then, is_straight
 from specchk.native.machine.asm import I64, Asm, Val, code_type
-from specchk.native.machine.frames import Thread
+from specchk.native.machine.frames import (
+    CHECKED_SUCCESSORS,
+    MAX_SUCCESSORS,
+    TOO_MANY,
+    Thread,
+    successor_bound,
+)
 from specchk.native.machine.layout import WORD, StateLayout, field_offset, width
 from specchk.native.values.codes import constant
 from specchk.native.values.domains import item_kind
@@ -35,6 +41,7 @@ from specchk.native.values.operators import key_position
 from specchk.native.values.order import Head, best_order, head_of
 from specchk.native.values.sequence_rules import check_index
 from specchk.native.values.totality import ExpressionFacts
+from specchk.search.engine import Placing
 
 
 class Steps(ExpressionEmitter):
@@ -47,12 +54,13 @@ class Steps(ExpressionEmitter):
         state, self.out, counts, self.cuts = asm.function.args
         super().__init__(asm, layout, facts, counts)
         # `cuts` is a word of the thread's block.
-        asm.overflow = asm.at(self.cuts, Thread.OVERFLOW - Thread.CUTS)
+        self.overflow = asm.overflow = asm.at(self.cuts, Thread.OVERFLOW - Thread.CUTS)
         self.program = program
         # All words once, at the beginning: every action reads them, and most fit into registers.
         self.before = [asm.load(state, index) for index in range(layout.words)]
         self.written = asm.cell(I64)
         self.stride = layout.words + self.label_words
+        self.full = asm.block("full") if successor_bound(program) > MAX_SUCCESSORS else None
         # Of equivalent states, if variables are ignored, the first is kept.
         self.keeps_order = self.is_ordered or bool(program.ignored)
         self.often: frozenset[int] = frozenset()
@@ -69,11 +77,18 @@ class Steps(ExpressionEmitter):
         asm.b.unreachable()
         asm.enter(first)
         for index, action in enumerate(self.program.actions):
-            self._action(index, action)
+            with Placing(action.span):
+                self._action(index, action)
         # `written` counts words: it is the place of the next successor.
-        count = asm.b.udiv(asm.b.load(self.written), asm.val(self.stride))
-        asm.b.ret(count)
+        asm.b.ret(self._count())
+        if self.full is not None:
+            asm.enter(self.full)
+            asm.store(TOO_MANY, self.overflow, 0)
+            asm.b.ret(self._count())
         asm.finish()
+
+    def _count(self) -> ir.Value:
+        return self.asm.b.udiv(self.asm.b.load(self.written), self.asm.val(self.stride))
 
     def _action(self, index: int, action: Action) -> None:
         self.undefined = self.asm.block(f"undefined.{action.name}")
@@ -134,6 +149,8 @@ class Steps(ExpressionEmitter):
         cut = self.asm.block("cut")
         self.asm.leave_if(path.is_cut, cut)
         at = self.asm.b.load(self.written)
+        if self.full is not None:
+            self.asm.leave_if(self.asm.cmp("==", at, CHECKED_SUCCESSORS * self.stride), self.full)
         for index, word in enumerate(path.words):
             self.asm.store(word, self.out, self.asm.add(at, index))
         # Duplicates among a state's successors stay: removing them here would cost more than finding them in

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from specchk.ir.nodes import Apply, Block, Choice, Const, Either, Expr, When
 from specchk.ir.ops import Op
-from specchk.ir.program import Program
+from specchk.ir.program import Action, Program
 from specchk.ir.types import Set, cardinality
 from specchk.ir.typing import most_items
-from specchk.native.machine.layout import is_sparse, slots_of
-from specchk.search.engine import Unsupported
+from specchk.native.machine.layout import NoRoom, is_enumerated, is_sparse, slots_of
+from specchk.search.engine import Placing, Unsupported
 
 # Cache misses overlap while a batch is prepared: with one probe at a time a search took twice as long.
 BATCH = 64  # successors between two visits of the table
@@ -29,8 +29,10 @@ MAX_RUNS = 4096  # runs of new states, at half of which a worker requests to rep
 # 10^12 states, far more than fit any memory; the other bits of a slot decide which states are compared.
 INDEX_BITS = 40  # of a table slot; the others are the tag
 # Room for all successors of one state is reserved in every worker: kernels write them without checking a
-# limit.
+# limit, unless there may be more.  The table's first size is in proportion, so the checked room is smaller.
 MAX_SUCCESSORS = 1 << 20
+CHECKED_SUCCESSORS = 1 << 17
+TOO_MANY = 1 << 32  # the value of `Thread.OVERFLOW` after a state with more
 
 
 class SharedWord(IntEnum):
@@ -65,7 +67,7 @@ class Thread(IntEnum):
     PENDING = 11  # successors not yet looked up
     HASHES = 12
     RECORDS = 13
-    OVERFLOW = 14  # whether a set had no room, so that nothing found since counts
+    OVERFLOW = 14  # not 0 if a set had no room, or successors had none: nothing found since counts
     SKIPPED = 15  # successors that differ from a known state in ignored variables only
     COUNTS = 16
 
@@ -202,19 +204,33 @@ def record_words(words: int) -> int:
 
 
 def most_successors(program: Program) -> int:
-    """A bound on the successors of one state."""
-    total = 0
-    for action in program.actions:
-        total += prod(cardinality(param.type) for param in action.params) * _ways(action.body)
-    if total > MAX_SUCCESSORS:
-        raise Unsupported(f"a state may have {total} successors")
-    return total
+    """The number of successors of one state for which there is room."""
+    bound = successor_bound(program)
+    return bound if bound <= MAX_SUCCESSORS else CHECKED_SUCCESSORS
+
+
+def successor_bound(program: Program) -> int:
+    """A bound on the successors of one state, by types."""
+    return sum(map(_bound, program.actions))
+
+
+def _bound(action: Action) -> int:
+    return prod(cardinality(param.type) for param in action.params) * _ways(action.body)
+
+
+def check_room(program: Program, overflow: int, subject: str) -> None:
+    """Raise `NoRoom` or `Unsupported` if the sum of `Thread.OVERFLOW` shows that nothing found counts."""
+    if overflow >= TOO_MANY:
+        place = max(program.actions, key=_bound).span
+        raise Unsupported(f"a state has more than {CHECKED_SUCCESSORS} successors", place)
+    if overflow:
+        raise NoRoom(subject)
 
 
 def _most_listed(domain: Expr) -> int:
     kind, most = domain.type, most_items(domain)
-    is_list = isinstance(domain, Apply) and domain.op in (Op.RANGE, Op.SUBSETS)
-    is_list = is_list or isinstance(domain, Const)
+    is_list = isinstance(domain, Const) or (isinstance(domain, Apply) and domain.op is Op.RANGE)
+    is_list = is_list or is_enumerated(domain)
     assert isinstance(kind, Set)
     return most if is_list or not is_sparse(kind) else min(most, slots_of(kind))
 
@@ -224,7 +240,9 @@ def _ways(body: Block) -> int:
     for stmt in body:
         match stmt:
             case Choice():
-                total *= _most_listed(stmt.domain) * _ways(stmt.body)
+                with Placing(stmt.domain.span):
+                    total *= _most_listed(stmt.domain)
+                total *= _ways(stmt.body)
             case Either():
                 # Alternatives add up, statements in a row multiply; a `when` has at most as many ways as
                 # its larger branch.

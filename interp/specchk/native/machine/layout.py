@@ -34,9 +34,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from specchk.ir.nodes import Apply
+from specchk.ir.nodes import Apply, Collect, Expr, Gather, Let, Local
 from specchk.ir.ops import Op
-from specchk.ir.program import Program
+from specchk.ir.program import Program, Variable
 from specchk.ir.totality import is_partial
 from specchk.ir.types import (
     MAX_LISTED_BITS,
@@ -54,11 +54,12 @@ from specchk.ir.types import (
     Union,
     cardinality,
     numbers,
+    of_shape,
     show,
 )
 from specchk.ir.walk import searched
 from specchk.meaning.values import State, positions, universe
-from specchk.search.engine import Unsupported
+from specchk.search.engine import Placing, Unsupported
 
 MAX_WORDS = 64
 WORD = 64
@@ -120,6 +121,23 @@ def is_sparse(kind: Set) -> bool:
     if width(kind.item) > WORD:
         raise Unsupported(f"an item of a set over {show(kind.item)} would need {width(kind.item)} bits")
     return True
+
+
+def is_enumerated(domain: Expr) -> bool:
+    """Whether the items of a set are sets that are visited without building it."""
+    match domain:
+        case Apply(op=Op.SUBSETS | Op.MAPS):
+            return True
+        case Let(body=body):
+            return _is_large(domain) and is_enumerated(body)
+        case Collect(gather=Gather.SET, binders=((local, listed),), body=body):
+            return _is_large(domain) and body == local and is_enumerated(listed)
+    return False
+
+
+def _is_large(domain: Expr) -> bool:
+    kind = of_shape(domain.type, Set)
+    return cardinality(kind.item) > kind.room.dense
 
 
 def set_size(kind: Set) -> int:
@@ -293,10 +311,13 @@ class StateLayout(Struct, frozen=True, dict=True):
 def layout_of(program: Program) -> StateLayout:
     """Place the variables in the fewest words, straddling word boundaries only if necessary."""
     _check_expressions(program)
-    sizes = [width(variable.type) for variable in program.variables]
+    sizes = [_width_of(variable) for variable in program.variables]
     words = max(1, -(-sum(sizes) // WORD))
     if words > MAX_WORDS:
-        raise Unsupported(f"a state needs {words} words of 64 bits")
+        widest = program.variables[sizes.index(max(sizes))]
+        raise Unsupported(
+            f"a state needs {words} words of 64 bits, most of them for `{widest.name}`", widest.span
+        )
     # A straddling variable costs two shifts at each access, one word more costs memory for all states:
     # words first.
     offsets = _fitted(sizes, words) or list(accumulate(sizes, initial=0))
@@ -306,23 +327,32 @@ def layout_of(program: Program) -> StateLayout:
     return StateLayout(tuple(places), words)
 
 
+def _width_of(variable: Variable) -> int:
+    with Placing(variable.span):
+        return width(variable.type)
+
+
 def _check_expressions(program: Program) -> None:
-    """Reject sets that may be too large to be listed, and numbers that might not fit into a register.
+    """Reject ranges that may be too large to be listed, and numbers that might not fit into a register.
 
     Initial states are listed by the reference evaluator, which has neither limit.
     """
-    kinds = {variable.type for variable in program.variables}
-    kinds.update(param.type for action in program.actions for param in action.params)
-    types: dict[int, Type] = {}  # by identity: most are shared, and hashing one walks it
+    declared: list[Variable | Local] = [
+        *program.variables,
+        *chain.from_iterable(action.params for action in program.actions),
+    ]
+    kinds = {one.type: one.span for one in declared}
+    types: dict[int, Expr] = {}  # by identity of the type: most are shared, and hashing one walks it
     for expr in searched(program):
-        types[id(expr.type)] = expr.type
-        if isinstance(expr, Apply) and expr.op in (Op.RANGE, Op.SUBSETS) and is_partial(expr):
-            raise Unsupported(f"`{expr.span.text}` may have more than 2 ** {MAX_LISTED_BITS} items")
-    kinds.update(types.values())
+        types.setdefault(id(expr.type), expr)
+        if isinstance(expr, Apply) and expr.op is Op.RANGE and is_partial(expr):
+            reason = f"`{expr.span.text}` may have more than 2 ** {MAX_LISTED_BITS} items"
+            raise Unsupported(reason, expr.span)
+    kinds = {expr.type: expr.span for expr in types.values()} | kinds
     most = 1 << MAX_NUMBER_BITS
-    for number in chain.from_iterable(map(numbers, kinds)):
-        if number.low <= -most or number.high >= most:
-            raise Unsupported(f"numbers of more than {MAX_NUMBER_BITS} bits")
+    for kind, span in kinds.items():
+        if any(number.low <= -most or number.high >= most for number in numbers(kind)):
+            raise Unsupported(f"numbers of more than {MAX_NUMBER_BITS} bits", span)
 
 
 def _fitted(sizes: list[int], words: int) -> list[int] | None:

@@ -14,7 +14,7 @@ from specchk.ir.program import Program
 from specchk.ir.types import Set, Type, cardinality, components, same_shape, show
 from specchk.ir.walk import searched
 from specchk.lang.text.source import Span
-from specchk.native.machine.layout import is_sparse, layout_of, slots_of, width
+from specchk.native.machine.layout import is_enumerated, is_sparse, layout_of, slots_of, width
 from specchk.native.machine.rooms import first_room, with_room
 from specchk.search.engine import Unsupported
 
@@ -44,13 +44,12 @@ def prospects(program: Program) -> list[Prospect]:
                 if is_sparse(part) and not any(same_shape(part, known) for known in listed):
                     listed[part] = Prospect(span, f"{subject} {_described(part)}")
             width(kind)
-    except Unsupported as reason:
-        return [*listed.values(), Prospect(span, f"not compiled: {reason}; {INTERPRETED}")]
-    try:
         layout_of(roomy)
-    except Unsupported as reason:
-        place = max(roomy.variables, key=lambda variable: width(variable.type)).span
-        return [*listed.values(), Prospect(place, f"not compiled: {reason}; {INTERPRETED}")]
+    except Unsupported as found:
+        return [
+            *listed.values(),
+            Prospect(found.span or span, f"not compiled: {found.reason}; {INTERPRETED}"),
+        ]
     return list(listed.values())
 
 
@@ -59,7 +58,7 @@ def _places(program: Program) -> Iterator[tuple[Type, Span, str]]:
     for variable in program.variables:
         yield variable.type, variable.span, f"`{variable.name}`"
     for expr in searched(program):
-        if isinstance(expr.type, Set):
+        if isinstance(expr.type, Set) and not is_enumerated(expr):
             yield expr.type, expr.span, "this set"
 
 

@@ -37,6 +37,7 @@ _LEAVES = frozenset((str, int, bool, type(None), Span))  # common values of fiel
 # The same by annotation; most parts of a program have several such fields.
 _LEAF_NAMES = frozenset(("str", "int", "bool", "Span", "str | None", "int | None", "Span | None"))
 STEPS = 24  # of the walk; the reference stepper takes some 0.02 s for them
+MOST_LISTED = 10_000  # successors of a state on the walk; a choice among subsets may have a hundred thousand
 
 
 def with_room(program: Program, room: Room) -> Program:
@@ -79,9 +80,12 @@ def _greedy_walk(program: Program, functions: Functions) -> Iterator[State]:
         try:
             if not properties.inside(properties.environment(state)):
                 return
-            states = [after for _, _, after in stepper.successors(state) if after not in seen]
+            successors = stepper.successors(state)
         except (Faulty, NoAnswer):
             return
+        if len(successors) > MOST_LISTED:
+            return
+        states = [after for _, _, after in successors if after not in seen]
 
 
 def _items(state: State, program: Program) -> int:

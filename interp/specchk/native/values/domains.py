@@ -1,8 +1,8 @@
 """Iteration over the items of a set, ascending, without building the set if possible.
 
-Ranges, constant sets, `subsets(S)` and the elements of bags are enumerated as they are; any other
-set is a mask whose bits are visited.  Few candidates are unrolled in optimised code, so that each item is
-known while its code is built; many become a loop.
+Ranges, constant sets, `subsets(S)`, `maps(S, T)` and the elements of bags are enumerated as they are; any
+other set is a mask whose bits are visited.  Few candidates are unrolled in optimised code, so that each item
+is known while its code is built; many become a loop.
 """
 
 from __future__ import annotations
@@ -11,31 +11,40 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 from specchk.codegen import ir
-from specchk.ir.nodes import Apply, Const, Expr
+from specchk.ir.nodes import Apply, Collect, Const, Expr, Let, Local
 from specchk.ir.ops import Op
 from specchk.ir.types import Bag, Int, Seq, Set, Type, cardinality, item_of, of_shape
+from specchk.ir.typing import result_type
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I64, Asm, Val
-from specchk.native.machine.layout import encode, is_sparse, length_bits, mask, set_size, width
+from specchk.native.machine.layout import encode, is_enumerated, is_sparse, length_bits, mask, width
 from specchk.native.values.codes import constant, register
+from specchk.native.values.enumerated import Body, Enumerated
 from specchk.native.values.fitting import Fitting
 from specchk.native.values.sparse import ItemsListing
-from specchk.search.engine import Unsupported
+from specchk.search.engine import Placing
 
 # Nested loops multiply their copies, so a loop inside others is unrolled only while there are few in all.
 # Not in quick code: for a small model, emitting and compiling the copies takes longer than the search.
 UNROLL = MappingProxyType({ir.Tier.OPTIMISED: 8, ir.Tier.QUICK: 1})
 MAX_COPIES = 128
-MAX_SUBSETS = 4096
 Member = tuple[Val, Val]  # is it in the set?, item
-Body = Callable[[Val], None]
 
 
 class Domains:
-    """Enumerates domains; `value` returns the held value of an expression."""
+    """Enumerates domains.
 
-    def __init__(self, asm: Asm, codes: Fitting, value: Callable[[Expr], Val]) -> None:
+    `value` returns the held value of an expression, `bind` gives a name a value, `fault` leaves for what is
+    undefined if its argument is true.
+    """
+
+    def __init__(
+        self, asm: Asm, codes: Fitting, value: Callable[[Expr], Val],
+        bind: Callable[[Local, Val, Type], None], fault: Callable[[Val], None],
+    ) -> None:  # fmt: skip
         self.asm = asm
+        self.bind = bind
+        self.enumerated = Enumerated(asm, codes, fault)
         self.codes = codes
         self.value = value
         self.copies = 1
@@ -63,7 +72,7 @@ class Domains:
                     return None
                 return self._bag_members(source, self.value(domain.args[0]))
         assert isinstance(domain.type, Set)
-        if is_sparse(domain.type):
+        if is_enumerated(domain) or is_sparse(domain.type):
             return None
         size = cardinality(kind)
         if not self.unrolls(size):
@@ -87,8 +96,7 @@ class Domains:
 
     def _subset_members(self, domain: Apply, kind: Type) -> list[Member] | None:
         assert isinstance(kind, Set)
-        set_size(kind)
-        if not self.unrolls(1 << cardinality(kind.item)):
+        if is_sparse(kind) or not self.unrolls(cardinality(kind)):
             return None
         outside = self.asm.xor(self.value(domain.args[0]), mask(register(kind).width))
         codes = [encode(kind, item) for item in sorted(universe(kind))]
@@ -109,10 +117,11 @@ class Domains:
 
     def each(self, domain: Expr, body: Body) -> None:
         """Run a body for each item; the body may jump out."""
-        members = self.members(domain)
-        if members is None:
-            self._loop(domain, body)
-            return
+        with Placing(domain.span):
+            members = self.members(domain)
+            if members is None:
+                self._loop(domain, body)
+                return
         live = [member for member in members if member[0] is not False]
         self.copies *= max(1, len(live))
         for present, item in live:
@@ -127,8 +136,17 @@ class Domains:
                 # even if nothing is between them.
                 low, high = (self.value(arg) for arg in domain.args)
                 self.asm.loop(low, high, body)
-            case Apply(op=Op.SUBSETS):
-                self._loop_subsets(domain, kind, body)
+            case Apply(op=Op.SUBSETS, args=(items,)):
+                self.enumerated.subsets(of_shape(kind, Set), self.value(items), body)
+            case Apply(op=Op.MAPS, args=args):
+                keys, values = [(of_shape(arg.type, Set), self.value(arg)) for arg in args]
+                self.enumerated.maps(of_shape(kind, Set), keys, values, body)
+            case Let() if is_enumerated(domain):
+                self.bind(domain.local, self.value(domain.value), domain.value.type)
+                self.each(domain.body, body)
+            case Collect() if is_enumerated(domain):
+                # The items themselves: a set of them would only be built to be taken apart.
+                self.each(domain.binders[0][1], lambda item: self._if_kept(domain, item, body))
             case Apply(op=Op.BAG_ITEMS):
                 source = of_shape(domain.args[0].type, Bag)
                 self._loop_bag(source, self.value(domain.args[0]), body)
@@ -140,6 +158,12 @@ class Domains:
                 assert isinstance(domain.type, Set)
                 self.codes.each_item(domain.type, self.value(domain), body)
 
+    def _if_kept(self, domain: Collect, item: Val, body: Body) -> None:
+        ((local, listed),) = domain.binders
+        self.bind(local, item, item_kind(listed))
+        is_kept = True if domain.condition is None else self.value(domain.condition)
+        self.asm.when(is_kept, lambda: body(item))
+
     def table(self, domain: Const) -> tuple[ir.Value, int]:
         """The codes of a constant set's items in memory, ascending, whatever their number."""
         assert isinstance(domain.value, tuple)
@@ -147,18 +171,6 @@ class Domains:
         codes = [encode(kind, item) for item in domain.value]
         table = self.asm.table("items", I64, codes)
         return self.asm.b.gep(table, [self.asm.val(0), self.asm.val(0)]), len(codes)
-
-    def _loop_subsets(self, domain: Apply, kind: Type, body: Body) -> None:
-        assert isinstance(kind, Set)
-        if is_sparse(kind) or cardinality(kind) > MAX_SUBSETS:
-            raise Unsupported(f"the subsets of {cardinality(kind.item)} values")
-        outside = self.asm.xor(self.value(domain.args[0]), mask(register(kind).width))
-
-        def visit(rank: Val) -> None:
-            code = self.codes.nth(kind, rank)
-            self.asm.when(self.asm.cmp("==", self.asm.band(outside, code), 0), lambda: body(code))
-
-        self.asm.loop(0, cardinality(kind) - 1, visit)
 
     def _loop_bag(self, kind: Bag, bag: Val, body: Body) -> None:
         if kind.limit == 0:
@@ -264,8 +276,8 @@ class Domains:
 
 def item_kind(domain: Expr) -> Type:
     """The type of the items enumerated from a domain."""
-    if isinstance(domain, Apply) and domain.op is Op.SUBSETS:
-        return domain.args[0].type
+    if isinstance(domain, Apply) and domain.op in (Op.SUBSETS, Op.MAPS):
+        return item_of(result_type(domain.op, domain.args))
     if isinstance(domain, Apply) and domain.op is Op.BAG_ITEMS:
         return item_of(domain.args[0].type)
     return item_of(domain.type)

@@ -28,6 +28,7 @@ from specchk.native.values.set_rules import singleton
 from specchk.native.values.sparse import ItemsListing
 from specchk.native.values.sparse_rules import item_code
 from specchk.native.values.totality import ExpressionFacts
+from specchk.search.engine import Placing
 
 CHEAP = 24  # plain parts of at most this cost are computed without a branch
 UNROLLED_KEYS = 32
@@ -63,7 +64,7 @@ class ExpressionEmitter:
         self.facts = facts
         self.counts = counts
         self.codes = Fitting(asm)
-        self.domains = Domains(asm, self.codes, self.value)
+        self.domains = Domains(asm, self.codes, self.value, self.bind, self.fault_if)
         self.before: list[Val] = []
         self.after: list[Val] = []
         self.locals: dict[int, tuple[Val, Type]] = {}
@@ -77,6 +78,14 @@ class ExpressionEmitter:
 
     def value(self, expr: nodes.Expr) -> Val:
         """The held value of an expression, of its own type."""
+        with Placing(expr.span):
+            return self._value(expr)
+
+    def fault_if(self, wrong: Val) -> None:
+        """Leave for what is undefined if a condition holds."""
+        self.asm.leave_if(wrong, self.undefined)
+
+    def _value(self, expr: nodes.Expr) -> Val:
         match expr:
             case nodes.Const():
                 return constant(expr.type, expr.value)

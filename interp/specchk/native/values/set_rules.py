@@ -8,11 +8,12 @@ from types import MappingProxyType
 from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
 from specchk.ir.types import Int, Set, Type, hull, of_shape
-from specchk.meaning.values import universe
+from specchk.ir.typing import result_type
 from specchk.native.machine.asm import I64, Val
-from specchk.native.machine.layout import encode, is_sparse, mask, set_size
+from specchk.native.machine.layout import is_sparse, mask, set_size
 from specchk.native.values.codes import register
 from specchk.native.values.rules import Emitter, Rule, args_of
+from specchk.native.values.sparse import ItemsListing
 from specchk.native.values.sparse_rules import SPARSE_RULES, in_sparse
 
 
@@ -53,6 +54,7 @@ def _in_set(e: Emitter, expr: Apply) -> Val:
     if isinstance(domain, Apply) and domain.op is Op.SUBSETS:
         common = hull(item.type, domain.args[0].type)
         inner, outer = e.of_type(item, common), e.of_type(domain.args[0], common)
+        e.domains.enumerated.check_subsets(of_shape(common, Set), outer)
         return _subset_of(e, common, inner, outer)
     assert isinstance(domain.type, Set)
     if is_sparse(domain.type):
@@ -101,16 +103,27 @@ def _card(e: Emitter, expr: Apply) -> Val:
 
 
 def _subsets(e: Emitter, expr: Apply) -> Val:
-    inner = of_shape(expr.args[0].type, Set)
-    kind = Set(inner, inner.room)
-    set_size(inner)
-    set_size(kind)
-    outside = e.asm.xor(e.value(expr.args[0]), mask(register(inner).width))
-    out: Val = 0
-    for rank, item in enumerate(sorted(universe(inner))):
-        fits_in = e.asm.cmp("==", e.asm.band(outside, encode(inner, item)), 0)
-        out = e.asm.bor(out, e.asm.select(fits_in, 1 << rank, 0, register(kind)))
-    return out
+    return _enumerated(e, expr, of_shape(result_type(expr.op, expr.args), Set))
+
+
+def _maps(e: Emitter, expr: Apply) -> Val:
+    given = of_shape(result_type(expr.op, expr.args), Set)
+    return e.codes.convert(_enumerated(e, expr, given), given, expr.type)
+
+
+def _enumerated(e: Emitter, expr: Apply, kind: Set) -> Val:
+    if is_sparse(kind):
+        listing = ItemsListing(e.codes.sparse, kind)
+        e.domains.each(expr, lambda item: listing.append(e.asm.resize(item, I64)))
+        return listing.packed()
+    out = e.asm.cell(register(kind))
+
+    def add(item: Val) -> None:
+        new = e.asm.bor(e.asm.b.load(out), singleton(e, kind, item))
+        e.asm.b.store(e.asm.val(new, register(kind)), out)
+
+    e.domains.each(expr, add)
+    return e.asm.b.load(out)
 
 
 def _extreme(*, least: bool) -> Rule:
@@ -163,7 +176,7 @@ _DENSE: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.UNION: _set_algebra(lambda e, a, b, _: e.asm.bor(a, b)),
         Op.INTERSECT: _set_algebra(lambda e, a, b, _: e.asm.band(a, b)),
         Op.DIFFERENCE: _set_algebra(lambda e, a, b, full: e.asm.band(a, e.asm.xor(b, full))),
-        Op.CARD: _card, Op.SUBSETS: _subsets,
+        Op.CARD: _card, Op.SUBSETS: _subsets, Op.MAPS: _maps,
         Op.SET_MIN: _extreme(least=True), Op.SET_MAX: _extreme(least=False), Op.SET_SUM: _set_sum,
     }
 )  # fmt: skip

@@ -37,7 +37,7 @@ from specchk.meaning.step import Stepper
 from specchk.meaning.values import State
 from specchk.native.compiler import KernelSource
 from specchk.native.kernel.predicates import NewPredicates
-from specchk.native.machine.frames import records_of
+from specchk.native.machine.frames import check_room, records_of
 from specchk.native.machine.layout import NoRoom, layout_of, mask
 from specchk.native.machine.rooms import first_room, with_room
 from specchk.native.tiers import Optimiser, load_kernel
@@ -241,8 +241,7 @@ class _Run:
         while not memory.is_round_done and self.stopped is None:
             # Limits of states only between rounds: where they would end one depends on the workers.
             memory.work(lambda: self._look(0) or self._is_code_better)
-            if memory.total(WalkThread.OVERFLOW):
-                raise NoRoom("a set of these walks")
+            check_room(self.program, memory.total(WalkThread.OVERFLOW), "a set of these walks")
             if self._is_code_better:
                 # No worker runs now, and the state of every walk is in memory.
                 memory.kernel = self.optimiser.kernel() or memory.kernel

@@ -18,6 +18,7 @@ from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, RangeOf
 
 MAX_LISTED = 10  # of a set whose subsets are listed; each doubles them
 MAX_RANGE = 1024
+MAX_MAPS = 1 << MAX_LISTED
 
 Rule = Callable[[Apply, Sequence[Tree], StepScope], Tree]
 
@@ -136,6 +137,20 @@ def subsets(a: Tree) -> SetOf:
         for chosen in combinations(base.items, size)
     ]
     return set_of(rows)
+
+
+def maps(keys: Tree, values: Tree) -> SetOf:
+    """The set of all partial maps with just these keys."""
+    domain, items = items_of(keys), items_of(values)
+    if not domain.listed or (1 + len(items.items)) ** len(domain.items) > MAX_MAPS:
+        raise CannotEncode(f"the maps from a set with offsets, or more than {MAX_MAPS} maps")
+    rows: list[tuple[tuple[Tree, ...], Truth]] = [((), True)]
+    for key, is_there in domain.items:
+        entries: list[tuple[tuple[Tree, ...], Truth]] = [((), negation(is_there))]
+        entries += [(((key, value),), both(is_there, guard)) for value, guard in items.items]
+        rows = [((*made, *entry), both(a, b)) for made, a in rows for entry, b in entries if b is not False]
+    made_of = [(tuple([(pair, True) for pair in pairs]), guard) for pairs, guard in rows]
+    return set_of([(SetOf(pairs, listed=items.listed), guard) for pairs, guard in made_of])
 
 
 def seq_of(*items: Tree) -> SeqOf:

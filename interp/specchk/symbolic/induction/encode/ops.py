@@ -126,7 +126,7 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.SET: lambda expr, args, scope: set_of([(arg, True) for arg in args]),
         Op.RANGE: of.range_of, Op.IN_SET: _pure(lambda item, a: has(a, item)), Op.SUBSET: _pure(subset),
         Op.UNION: _pure(of.union), Op.INTERSECT: _pure(of.intersection), Op.DIFFERENCE: _pure(of.difference),
-        Op.CARD: _pure(of.cardinality), Op.SUBSETS: _pure(of.subsets),
+        Op.CARD: _pure(of.cardinality), Op.SUBSETS: _pure(of.subsets), Op.MAPS: _pure(of.maps),
         Op.SET_MIN: of.extreme(numbers.less, "min"), Op.SET_SUM: _pure(of.total),
         Op.SET_MAX: of.extreme(lambda a, b: numbers.less(b, a), "max"),
         Op.SEQ: _pure(of.seq_of), Op.SEQ_GET: of.seq_get, Op.SEQ_SET: of.seq_set,
