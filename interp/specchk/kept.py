@@ -120,7 +120,7 @@ def write_json(path: Path | None, value: Any) -> None:
     write(path, json.dumps(value).encode())
 
 
-def replace(path: Path, data: bytes | Sequence[bytes]) -> None:
+def replace(path: Path, data: bytes | Sequence[bytes | memoryview]) -> None:
     """Replace a file's content by these pieces, atomically: a reader sees the old or the new content."""
     pieces = [data] if isinstance(data, bytes) else data
     # A rename would put a file in the place of a pipe or a device, and who reads from it would wait without

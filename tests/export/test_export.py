@@ -275,11 +275,11 @@ def test_steps_of_many_arguments_have_their_texts(tmp_path: Path) -> None:
 
 
 def test_row_groups_and_parts_of_few_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The boundaries of blocks, pages, lists of steps and parts change nothing."""
+    """The boundaries of blocks, parts of blocks, lists of steps and parts change nothing."""
     checked = program("kafka/kip320.spec", "small")
     exported(checked, "native", tmp_path / "whole", Options(symmetry=False))
     monkeypatch.setattr(packed, "BLOCK", 100)
-    monkeypatch.setattr(packed, "STREAM_BYTES", 1 << 11)
+    monkeypatch.setattr(packed, "UNPACKED", 1 << 5)
     monkeypatch.setattr(listed, "STEPS", 300)
     monkeypatch.setattr(parts, "PART_ROWS", 1000)
     exported(checked, "native", tmp_path / "small", Options(symmetry=False))

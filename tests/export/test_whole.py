@@ -101,11 +101,9 @@ def test_a_full_disk_costs_the_export_and_not_the_verdict(
 def test_what_a_killed_executor_left_is_not_in_the_export(tmp_path: Path) -> None:
     """Its file beside the part written by another attempt is removed before the directory appears."""
     draft = parts.LocalDraft.at(tmp_path / "E")
-    lost = draft.begin("states/part-0-00000.parquet")
+    draft.write("states/part-0-00000.parquet", [b"wh", memoryview(b"ole")])
+    lost = kept.Replacement(draft.folder / "states" / "part-0-00000.parquet")
     lost.write([b"ha"])
-    found = draft.begin("states/part-0-00000.parquet")
-    found.write([b"wh", memoryview(b"ole")])
-    found.finish()
     draft.finish(b"{}")
     lost.abandon()
     assert [path.name for path in (tmp_path / "E" / "states").iterdir()] == ["part-0-00000.parquet"]

@@ -106,13 +106,14 @@ def field_names(kind: Record) -> list[str]:
     return distinct(f"_{name}" if kind.is_tuple else name for name, _ in kind.fields)
 
 
-def _union(kind: Union) -> Column:
+def variant_names(kind: Union) -> dict[int, str]:
+    """The names of a union's columns, by the position of the variant: of those that have fields."""
     names = distinct((name for name, _ in kind.variants), [TAG])
-    wide = {
-        tag: (name, _record(record))
-        for tag, (name, (_, record)) in enumerate(zip(names, kind.variants, strict=True))
-        if record.fields
-    }
+    return {tag: name for tag, name in enumerate(names) if kind.variants[tag][1].fields}
+
+
+def _union(kind: Union) -> Column:
+    wide = {tag: (name, _record(kind.variants[tag][1])) for tag, name in variant_names(kind).items()}
     if not wide:
         return Column(pa.string(), lambda value: kind.variants[value[0]][0])
 

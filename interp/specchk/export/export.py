@@ -27,11 +27,11 @@ def export(engine: Any, outcome: Outcome, place: str | Path) -> None:
     try:
         written = source.write(draft)
         parts, schemas = list(written.parts), {"states": states_schema(outcome.program), "edges": EDGES}
-        for table, batch in small_tables(outcome, written, source.names):
-            writer = TableWriter(draft, table, batch.schema)
-            writer.add(batch)
+        for table, rows in small_tables(outcome, written, source.names):
+            writer = TableWriter(draft, table, rows.schema)
+            writer.add(rows)
             parts += writer.close()
-            schemas[table] = batch.schema
+            schemas[table] = rows.schema
         columns = {
             table: {column.name: str(column.type) for column in schema}
             for table, schema in sorted(schemas.items())

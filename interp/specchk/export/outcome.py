@@ -113,7 +113,7 @@ def _rows_of_trace(
         } | values
 
 
-def small_tables(outcome: Outcome, written: Written, names: Names) -> Iterator[tuple[str, pa.RecordBatch]]:
+def small_tables(outcome: Outcome, written: Written, names: Names) -> Iterator[tuple[str, pa.Table]]:
     """All tables except `states` and `edges`."""
     for table, rows, schema in (
         ("run", rows_of_run(outcome, written), RUN),
@@ -122,4 +122,4 @@ def small_tables(outcome: Outcome, written: Written, names: Names) -> Iterator[t
         ("violations", rows_of_violations(outcome), VIOLATIONS),
         ("traces", rows_of_traces(outcome, names), traces_schema(outcome.program)),
     ):
-        yield table, pa.RecordBatch.from_pylist(rows, schema=schema)
+        yield table, pa.Table.from_pylist(rows, schema=schema)

@@ -9,23 +9,21 @@ from __future__ import annotations
 import ctypes
 from collections import Counter
 
+import pyarrow as pa
 from msgspec import Struct, field
 
 from specchk.export.listed import StepWriter
 from specchk.export.names import Naming, SharedNames
-from specchk.export.parquet import pages
-from specchk.export.parts import Draft, PageWriter, TablePart
+from specchk.export.parts import Draft, TablePart, TableWriter
 from specchk.export.schemas import states_schema
-from specchk.export.streams import ColumnPages, LeafStreams, packed
+from specchk.export.unpack import states_at
 from specchk.ir.program import Program
-from specchk.native.kernel.column_kernel import column_shapes
 from specchk.native.machine.layout import StateLayout
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region
 
-BLOCK = 1 << 16  # states that become columns at once
-ABOUT_COLUMNS = 3  # before those of the variables
-STREAM_BYTES = 1 << 26  # of all streams, unless those of one state are more
+BLOCK = 1 << 16  # states of a row group
+UNPACKED = 1 << 16  # words of states that become columns at once, while they are in the processor's cache
 
 
 class Written(Struct):
@@ -54,16 +52,9 @@ class PackedWriter:
     ) -> None:
         self.state_bytes = 8 * layout.words
         self.written = Written()
-        self._kernel = kernel
-        self._compression = compression = pages.Compression()
-        self._states = PageWriter(draft, "states", states_schema(program), writer)
-        shapes, _ = column_shapes(layout)
-        bytes_ = sum(leaf.most * (leaf.value_bytes + 2 * leaf.owns_levels) for leaf in shapes.leaves)
-        self._rows = min(BLOCK, max(1, STREAM_BYTES // max(1, bytes_)))
-        self._streams = LeafStreams(shapes, self._rows, kernel)
-        columns = self._states.columns[ABOUT_COLUMNS:]
-        self._pages = ColumnPages(shapes.leaves, columns, compression)
-        self._steps = StepWriter(program, layout, kernel, draft, writer, compression)
+        self._layout = layout
+        self._states = TableWriter(draft, "states", states_schema(program), writer)
+        self._steps = StepWriter(program, layout, kernel, draft, writer)
         self._block = Region(BLOCK * self.state_bytes)
         self._runs: list[StateRun] = []
         self._count = 0
@@ -90,7 +81,7 @@ class PackedWriter:
 
     def release(self) -> None:
         """Free the memory."""
-        for region in (self._block, self._naming, self._streams, self._steps, self._states):
+        for region in (self._block, self._naming, self._steps):
             region.release()
 
     def _flush(self) -> None:
@@ -98,44 +89,29 @@ class PackedWriter:
         if not count:
             return
         names, shared = self._naming.names(self._block.address, count)
-        chunks = self._pages.chunks()
-        for first in range(0, count, self._rows):
-            some = min(self._rows, count - first)
-            address = self._block.address + first * self.state_bytes
-            self._kernel.call["columns"](self._streams.block.address, address, some)
-            self._pages.fill(chunks, self._streams)
-        self._states.add(count, [*self._about(names), *chunks])
+        runs, rows = self._runs, max(1, UNPACKED // self._layout.words)
+        ids = pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(names)])
+        levels = pa.concat_arrays([pa.repeat(pa.scalar(run.level, pa.int32()), run.count) for run in runs])
+        expanded = pa.concat_arrays([pa.repeat(pa.scalar(run.is_expanded), run.count) for run in runs])
+        tables = []
+        for first in range(0, count, rows):
+            address, some = self._block.address + first * self.state_bytes, min(rows, count - first)
+            about = [column.slice(first, some) for column in (ids, levels, expanded)]
+            columns = [*about, *states_at(address, some, self._layout)]
+            tables.append(pa.Table.from_arrays(columns, self._states.schema.names))
+        self._states.add(pa.concat_tables(tables))
         self.written.names.append(shared)
         self._list()
         self._count, self._runs = 0, []
 
-    def _about(self, names: pages.Data) -> list[pages.ColumnChunk]:
-        """The first columns of a row group: `id`, `level`, `expanded`."""
-        runs, there = self._runs, pages.levels(pages.run(self._count, 1, 1))
-
-        def number(level: int) -> bytes:
-            return pages.plain_numbers(pages.Physical.INT32, [level])
-
-        level = b"".join([number(one.level) * one.count for one in runs])
-        expanded = b"".join([bytes([one.is_expanded]) * one.count for one in runs])
-        # Names are random, and take as much room when they are compressed.
-        about = ((names, False), (level, True), (packed(self._kernel, expanded, 1), True))
-        chunks = [
-            self._compression.chunk(column, [*there, data], self._count, is_compressed=is_compressed)
-            for column, (data, is_compressed) in zip(self._states.columns, about, strict=False)
-        ]
-        levels = [one.level for one in runs]
-        chunks[1].bounds = number(min(levels)), number(max(levels))
-        return chunks
-
     def _list(self) -> None:
         at = self._block.address
-        for run_ in self._runs:
-            self.written.states[run_.level] += run_.count
-            if run_.is_expanded:
-                self.written.expanded[run_.level] += run_.count
-                self.written.edges[run_.level] += self._steps.add(at, run_.count)
-            at += run_.count * self.state_bytes
+        for run in self._runs:
+            self.written.states[run.level] += run.count
+            if run.is_expanded:
+                self.written.expanded[run.level] += run.count
+                self.written.edges[run.level] += self._steps.add(at, run.count)
+            at += run.count * self.state_bytes
 
 
 class StateRun(Struct, frozen=True):

@@ -5,8 +5,8 @@
         edges/...
         manifest.json              last
 
-A part is written beside its place, row group by row group, and then renamed (`kept.Replacement`), so a
-reader never sees half of one.  At a URI files are made in memory and written in place, the manifest last.
+A part is made in memory, row group by row group, written beside its place and then renamed (`kept.replace`),
+so a reader never sees half of one.  At a URI files are written in place, the manifest last.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,16 +24,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct, field
 
-from specchk.export.parquet.files import PageFile
-from specchk.export.parquet.pages import ColumnChunk, Data, FileColumn
-from specchk.export.storage import Unwritable, answering, local_path, storage_at
-from specchk.kept import Replacement, replace
+from specchk.export.storage import Data, Unwritable, answering, local_path, storage_at
+from specchk.kept import replace
 from specchk.search.engine import Unusable
 
 MANIFEST = "manifest.json"  # the last file of an export
 _TRIAL = "trial"  # a file that is written to check whether any can be
 PART_BYTES = 1 << 24  # compressed; a part that has as many is written
 PART_ROWS = 1 << 22
+# A column of more different values than this is written plainly: most are names of states, which are random.
+DICTIONARY_BYTES = 1 << 16
 
 
 class Unwritten(Exception):
@@ -69,15 +70,10 @@ class LocalDraft(Struct, frozen=True):
             raise Unwritten(f"{folder}: {error.strerror or error}") from error
         return cls(target, folder)
 
-    def write(self, name: str, data: Sequence[bytes]) -> None:
+    def write(self, name: str, data: Sequence[Data]) -> None:
         """Write a file, given in pieces; `Unwritten`."""
         with _writing(self.target / name):
             replace(self._path(name), data)
-
-    def begin(self, name: str) -> LocalPart:
-        """Open a file to be written piece by piece; `Unwritten`."""
-        with _writing(self.target / name):
-            return LocalPart(self.target / name, Replacement(self._path(name)))
 
     def _path(self, name: str) -> Path:
         path = self.folder / name
@@ -110,42 +106,17 @@ def _writing(path: Path) -> Iterator[None]:
         raise Unwritten(f"{path}: {error.strerror or error}") from error
 
 
-class LocalPart(Struct, frozen=True):
-    """A file of a `LocalDraft`; `shown` is its final path."""
-
-    shown: Path
-    file: Replacement
-
-    def write(self, pieces: Sequence[Data]) -> None:
-        """Write some pieces, which may change afterwards; `Unwritten`."""
-        with _writing(self.shown):
-            self.file.write(pieces)
-
-    def finish(self) -> None:
-        """Make the file appear; `Unwritten`."""
-        with _writing(self.shown):
-            self.file.finish()
-
-    def abandon(self) -> None:
-        """Remove the file, unless it is finished."""
-        self.file.abandon()
-
-
 class RemoteDraft(Struct, frozen=True):
     """A draft in another file system, without atomic renaming: its manifest makes it an export."""
 
     target: str
 
-    def write(self, name: str, data: Sequence[bytes]) -> None:
+    def write(self, name: str, data: Sequence[Data]) -> None:
         """See `LocalDraft`."""
         try:
             storage_at(self.target).write(name, data)
         except (Unwritable, Unusable) as error:
             raise Unwritten(str(error)) from error
-
-    def begin(self, name: str) -> HeldPart:
-        """See `LocalDraft`."""
-        return HeldPart(self, name)
 
     def has(self, name: str) -> bool:
         """See `LocalDraft`."""
@@ -163,28 +134,7 @@ class RemoteDraft(Struct, frozen=True):
                 storage.remove("")
 
 
-class HeldPart(Struct, frozen=True):
-    """A file of a `RemoteDraft`, in memory until it is finished."""
-
-    draft: RemoteDraft
-    name: str
-    pieces: list[bytes] = field(default_factory=list)
-
-    def write(self, pieces: Sequence[Data]) -> None:
-        """See `LocalPart`."""
-        self.pieces.extend(map(bytes, pieces))
-
-    def finish(self) -> None:
-        """See `LocalPart`."""
-        self.draft.write(self.name, self.pieces)
-
-    def abandon(self) -> None:
-        """See `LocalPart`."""
-        self.pieces.clear()
-
-
 Draft = LocalDraft | RemoteDraft
-PartFile = LocalPart | HeldPart
 
 
 def draft_at(place: str) -> Draft:
@@ -226,97 +176,59 @@ def _uri_refused(place: str) -> str | None:
 
 
 class TableWriter(Struct):
-    """Writes one writer's parts of a table with Arrow rows."""
+    """Writes one writer's parts of a table.
+
+    Readers see the types of `schema`; texts in what is added may be positions in a dictionary.
+    """
 
     draft: Draft
     table: str
     schema: pa.Schema
+    writer: int = 0
     parts: list[TablePart] = field(default_factory=list)
     _sink: Any = None
     _file: Any = None
     _rows: int = 0
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Add some rows as a row group."""
-        if not batch.num_rows:
+    def add(self, rows: pa.Table) -> None:
+        """Add some rows as a row group; `Unwritten`."""
+        if not rows.num_rows:
             return
         if self._file is None:
-            self._open()
-        self._file.write_batch(batch, row_group_size=batch.num_rows)
-        self._rows += batch.num_rows
+            self._open(rows.schema)
+        self._file.write_table(rows.replace_schema_metadata(self._metadata), row_group_size=rows.num_rows)
+        self._rows += rows.num_rows
         if self._sink.tell() >= PART_BYTES or self._rows >= PART_ROWS:
             self._flush()
 
     def close(self) -> list[TablePart]:
-        """Write the rest, at least an empty part; return all parts."""
-        if self._file is None and not self.parts:
-            self._open()
+        """Write the rest, for the first writer at least an empty part; return all parts; `Unwritten`."""
+        if self._file is None and not self.parts and not self.writer:
+            self._open(self.schema)
         if self._file is not None:
             self._flush()
         return self.parts
 
-    def _open(self) -> None:
+    @property
+    def _metadata(self) -> dict[str, bytes]:
+        """The types of `schema`: Arrow would let readers make dictionaries again, not possible in lists."""
+        return {"ARROW:schema": b64encode(self.schema.serialize().to_pybytes())}
+
+    def _open(self, schema: pa.Schema) -> None:
         self._sink = pa.BufferOutputStream()
-        self._file = pq.ParquetWriter(self._sink, self.schema, compression="zstd", compression_level=1)
+        self._file = pq.ParquetWriter(
+            self._sink, schema.with_metadata(self._metadata), store_schema=False, compression="zstd",
+            # The fastest level, since threads write while they list steps.
+            compression_level=1, dictionary_pagesize_limit=DICTIONARY_BYTES, write_statistics=["level"],
+        )  # fmt: skip
 
     def _flush(self) -> None:
         self._file.close()
-        # Number 0: only tables of packed states have several writers.
-        name, data = part_name(self.table, 0, len(self.parts)), self._sink.getvalue().to_pybytes()
-        self.draft.write(name, [data])
-        self.parts.append(TablePart(self.table, name, self._rows, len(data)))
+        name, data = part_name(self.table, self.writer, len(self.parts)), self._sink.getvalue()
+        self.draft.write(name, [memoryview(data)])
+        self.parts.append(TablePart(self.table, name, self._rows, data.size))
         self._sink = self._file = None
         self._rows = 0
-
-
-class PageWriter:
-    """Writes one writer's parts of a table with rows as pages; `release` removes an incomplete part."""
-
-    def __init__(self, draft: Draft, table: str, schema: pa.Schema, writer: int = 0) -> None:
-        self._draft, self._table, self._writer = draft, table, writer
-        self._pages = PageFile(schema)
-        self._file: PartFile | None = None
-        self._parts: list[TablePart] = []
-
-    @property
-    def columns(self) -> list[FileColumn]:
-        """The columns of plain values, in the order in which a row group has them."""
-        return self._pages.columns
-
-    def add(self, rows: int, chunks: Sequence[ColumnChunk]) -> None:
-        """Add some rows as a row group; `Unwritten`."""
-        self._write(self._pages.add(rows, chunks))
-        if self._pages.size >= PART_BYTES or self._pages.rows >= PART_ROWS:
-            self._finish()
-
-    def close(self) -> list[TablePart]:
-        """Write the rest, for the first writer at least an empty part; return all parts; `Unwritten`."""
-        if self._file is not None or (not self._parts and not self._writer):
-            self._finish()
-        return self._parts
-
-    def release(self) -> None:
-        """Remove an incomplete part."""
-        if self._file is not None:
-            self._file.abandon()
-
-    @property
-    def _name(self) -> str:
-        return part_name(self._table, self._writer, len(self._parts))
-
-    def _write(self, pieces: Sequence[Data]) -> PartFile:
-        if self._file is None:
-            self._file = self._draft.begin(self._name)
-        self._file.write(pieces)
-        return self._file
-
-    def _finish(self) -> None:
-        rows, before = self._pages.rows, self._pages.size
-        pieces = self._pages.finish()
-        size = before + sum(map(len, pieces))
-        self._write(pieces).finish()
-        self._parts.append(TablePart(self._table, self._name, rows, size))
-        self._file = None
 
 
 def part_name(table: str, writer: int, number: int) -> str:

@@ -117,13 +117,13 @@ class ReferenceSource:
                 pa.array([level] * len(some), pa.int32()),
                 pa.array([expanded] * len(some)),
             ]
-            states.add(pa.RecordBatch.from_arrays([*about, *columns], schema=schema))
+            states.add(pa.Table.from_arrays([*about, *columns], schema=schema))
             written.states[level] += len(some)
             if expanded:
                 written.expanded[level] += len(some)
                 steps = [step for state in some for step in self._steps(stepper, state)]
                 written.edges[level] += len(steps)
-                edges.add(pa.RecordBatch.from_pylist(steps, schema=EDGES))
+                edges.add(pa.Table.from_pylist(steps, schema=EDGES))
         written.parts += states.close() + edges.close()
         return written
 

@@ -164,14 +164,13 @@ class RegionSource(KernelSource, frozen=True, dict=True):
 
 
 class EdgeSource(KernelSource, frozen=True, dict=True):
-    """The source of the kernel that lists steps, names states, and converts both to columns."""
+    """The source of the kernel that lists steps and names states."""
 
     kind: ClassVar = "-edges"
     steps: ClassVar = RankedSteps
     kernel: ClassVar = EdgeKernel
     entries: ClassVar = (
-        ("edges", 4), ("identify", 3), ("share_names", 4), ("repeats", 3), ("represent", 1), ("columns", 3),
-        ("step_columns", 4), ("pack", 4),
+        ("edges", 4), ("identify", 3), ("share_names", 4), ("repeats", 3), ("represent", 1),
     )  # fmt: skip
 
 

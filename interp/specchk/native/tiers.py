@@ -102,5 +102,5 @@ def load_kernel(source: KernelSource, *, is_long: bool) -> Loaded:
 
 
 def load_edges(program: Program, layout: StateLayout, renamings: list[Renaming], *, is_long: bool) -> Loaded:
-    """The kernel that lists steps, names states, and converts both to columns."""
+    """The kernel that lists steps and names states."""
     return load_kernel(EdgeSource(program, layout, renamings), is_long=is_long)

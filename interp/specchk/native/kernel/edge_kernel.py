@@ -7,22 +7,18 @@ the table; a step by its *label*:
     bit 63                             the state after is outside a constraint
 
 Nothing is looked up, so states may be listed in any order, on any machine that has their words.
-
-Not here: states and labels as columns (`column_kernel`, `step_columns`).
 """
 
 from __future__ import annotations
 
 from specchk.codegen import ir
-from specchk.native.kernel.column_kernel import emit_columns
-from specchk.native.kernel.step_columns import OUTSIDE_BIT, RANK_BITS, emit_step_columns
 from specchk.native.kernel.steps import Steps
 from specchk.native.kernel.table_kernel import TableKernel
-from specchk.native.machine.asm import I8, I64, Asm, Val
+from specchk.native.machine.asm import I64, Asm, Val
 from specchk.native.machine.frames import BATCH, Listing, NameTable, Thread
-from specchk.native.machine.leaf_streams import emit_packing
 
-SOURCE_BITS = 24  # of a state's position among those that are listed at once
+RANK_BITS = 32  # a state has at most 2^20 successors, and no action has more instances
+OUTSIDE_BIT = 63
 # Some bits of a name choose its share, and the highest ones its slot; those between choose the partition of
 # an exchange (`exchange_kernel`), which may contain all names.
 NAME_SHARES, NAME_SLOT_BIT = 256, 40
@@ -44,7 +40,7 @@ class RankedSteps(Steps):
 
 
 class EdgeKernel(TableKernel):
-    """Builds the functions that list steps, name states and convert both to columns, in one module."""
+    """Builds the functions that list steps and name states, in one module."""
 
     def emit(self) -> None:
         """Emit all functions."""
@@ -53,9 +49,6 @@ class EdgeKernel(TableKernel):
         self.emit_share_names()
         self.emit_repeats()
         self.emit_represent()
-        emit_packing(self.module)
-        emit_columns(self.module, self.layout)
-        emit_step_columns(self.module, self.program)
 
     def emit_edges(self) -> None:
         """Emit `edges(listing, thread, states, count)`: the steps of states, until the arrays are full.
@@ -69,7 +62,9 @@ class EdgeKernel(TableKernel):
         waiting, done = asm.pointer(thread, Thread.PENDING), asm.cell(I64)
         filled = asm.cell(I64, asm.load(listing, Listing.FILLED))
         capacity = asm.load(listing, Listing.CAPACITY)
-        labels, targets = asm.pointer(listing, Listing.LABELS), asm.pointer(listing, Listing.TARGETS)
+        sources, labels, targets = (
+            asm.pointer(listing, word) for word in (Listing.SOURCES, Listing.LABELS, Listing.TARGETS)
+        )
 
         def has_room() -> Val:
             room = asm.cmp("<", asm.b.load(filled), capacity)
@@ -78,49 +73,24 @@ class EdgeKernel(TableKernel):
         def expand() -> None:
             state = self.state_at(asm, states, asm.b.load(done))
             steps = self.successors(asm, thread, state, waiting)
+            source = self.hash(asm, self.load_state(asm, state))
 
             def list_step(index: ir.Value) -> None:
                 after = asm.at(waiting, asm.mul(index, self.words + 1))
                 label, target = self._step(asm, thread, after)
                 place = asm.b.load(filled)
+                asm.store(source, sources, place)
                 asm.store(label, labels, place)
                 asm.store(target, targets, place)
                 asm.advance(filled)
 
             asm.loop(0, asm.sub(steps, 1), list_step)
-            asm.when(asm.cmp("<", 0, steps), lambda: self._note_source(asm, listing, state, steps))
             asm.advance(done)
 
         asm.while_(has_room, expand)
         asm.store(asm.b.load(filled), listing, Listing.FILLED)
         asm.store(asm.b.load(done), listing, Listing.DONE)
         asm.end()
-
-    def _note_source(self, asm: Asm, listing: ir.Value, state: ir.Value, steps: ir.Value) -> None:
-        """Note the name of a state with steps, and the run of its position: a varint and three bytes."""
-        number = asm.load(listing, Listing.SOURCE_COUNT)
-        name = self.hash(asm, self.load_state(asm, state))
-        asm.store(name, asm.pointer(listing, Listing.SOURCES), number)
-        asm.store(asm.add(number, 1), listing, Listing.SOURCE_COUNT)
-        at = asm.cell(I64, asm.add(asm.load(listing, Listing.RUNS), asm.load(listing, Listing.RUN_BYTES)))
-        head = asm.cell(I64, asm.shl(steps, 1))
-
-        def put(byte: Val) -> None:
-            place = asm.b.load(at)
-            asm.b.store(asm.val(asm.resize(byte, I8), I8), asm.b.inttoptr(place, I8.as_pointer()))
-            asm.b.store(asm.b.add(place, asm.val(1)), at)
-
-        def put_low() -> None:
-            rest = asm.b.load(head)
-            put(asm.bor(asm.band(rest, 127), 128))
-            asm.b.store(asm.val(asm.shr(rest, 7)), head)
-
-        asm.while_(lambda: asm.below(127, asm.b.load(head)), put_low)
-        put(asm.b.load(head))
-        for bit in range(0, SOURCE_BITS, 8):
-            put(asm.shr(number, bit))
-        filled = asm.sub(asm.b.load(at), asm.load(listing, Listing.RUNS))
-        asm.store(filled, listing, Listing.RUN_BYTES)
 
     def _step(self, asm: Asm, thread: ir.Value, after: ir.Value) -> tuple[Val, ir.Value]:
         """Note the label of a step, and the name of its target."""

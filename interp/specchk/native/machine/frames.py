@@ -91,16 +91,13 @@ class Exchange(IntEnum):
 class Listing(IntEnum):
     """Words of the block that receives listed steps (`edge_kernel`), and the fill levels of its arrays."""
 
-    SOURCES = 0  # names of the states that have steps
-    RUNS = 1  # bytes: for each source, a run of its position among them, as long as it has steps
-    LABELS = 2
-    TARGETS = 3
-    CAPACITY = 4  # steps that make the arrays full; they have room for those of one more state
-    FILLED = 5
-    DONE = 6  # states that were expanded
-    SOURCE_COUNT = 7
-    RUN_BYTES = 8
-    SIZE = 16
+    SOURCES = 0  # of each step the name of its state
+    LABELS = 1
+    TARGETS = 2
+    CAPACITY = 3  # steps that make the arrays full; they have room for those of one more state
+    FILLED = 4
+    DONE = 5  # states that were expanded
+    SIZE = 6
 
 
 class NameTable(IntEnum):
