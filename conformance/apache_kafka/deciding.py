@@ -60,23 +60,6 @@ class Deciding(ABC):
     def elect_unclean(self) -> None:
         """Request an unclean election.  Raises Refusal."""
 
-    def elect(self, broker: int, replicas: Sequence[int]) -> Decision:
-        """Have a broker elected that is in the ISR; the decision.  Raises Refusal."""
-        self.reorder([broker, *(replica for replica in replicas if replica != broker)])
-        self.elect_preferred()
-        return self.await_leader(broker)
-
-    def await_leader(self, broker: int, limit_s: float = 60) -> Decision:
-        """Wait until a broker has been elected; the decision."""
-
-        def elected() -> Decision:
-            decision = self.latest()
-            if decision.leader != broker:
-                raise NotYet(f"broker {decision.leader} leads")
-            return decision
-
-        return wait_for(elected, f"broker {broker} is elected", limit_s)
-
 
 def deciding(cluster: Cluster, topic: str) -> Deciding:
     """The controller of a cluster, of its kind."""

@@ -18,16 +18,8 @@ from msgspec import Struct
 RESULTS = Path(__file__).parents[2] / "bench" / "kafka" / "matrix.jsonl"
 PAGE = Path(__file__).parents[2] / "docs" / "apache-kafka.md"
 ATTEMPTS = 3
-_BEGIN, _END = (
-    "<!-- matrix: by `python -m conformance.apache_kafka matrix` -->\n",
-    "<!-- end of the matrix -->\n",
-)
-_WORDS = {
-    Outcome.REPRODUCED: "**reproduced**",
-    Outcome.PREVENTED: "prevented",
-    Outcome.NOT_DRIVABLE: "not drivable",
-    Outcome.UNDECIDED: "undecided",
-}
+_BEGIN = "<!-- matrix: by `python -m conformance.apache_kafka matrix` -->\n"
+_END = "<!-- end of the matrix -->\n"
 
 
 class Cell(Struct, frozen=True):
@@ -53,11 +45,15 @@ def append_cell(cell: Cell, path: Path = RESULTS) -> None:
         file.write(msgspec.json.encode(cell) + b"\n")
 
 
-def decided(cells: Sequence[Cell], story: str, release: str) -> Cell | None:
-    """The last decided run of a story on an unchanged release, or the last one if all are undecided."""
-    runs = [cell for cell in cells if (cell.story, cell.release, cell.repaired) == (story, release, False)]
+def runs_of(cells: Sequence[Cell], story: str, release: str, repaired: bool = False) -> list[Cell]:
+    """The runs of a story on a release, in their order."""
+    return [cell for cell in cells if (cell.story, cell.release, cell.repaired) == (story, release, repaired)]
+
+
+def decided(runs: Sequence[Cell]) -> Cell | None:
+    """The last decided run, or the last one if all are undecided."""
     told = [cell for cell in runs if cell.verdict.outcome is not Outcome.UNDECIDED]
-    return told[-1] if told else runs[-1] if runs else None
+    return next(iter((told or runs)[-1:]), None)
 
 
 def missing(
@@ -66,7 +62,7 @@ def missing(
     """The stories and releases without a decided run."""
     for story in stories:
         for release in releases:
-            cell = decided(cells, story, release)
+            cell = decided(runs_of(cells, story, release))
             if cell is None or cell.verdict.outcome is Outcome.UNDECIDED:
                 yield story, release
 
@@ -74,35 +70,43 @@ def missing(
 def render(cells: Sequence[Cell]) -> str:
     """The table, and below it where and how each release prevents what it prevents."""
     lines = [f"| story | {' | '.join(RELEASES)} |", f"|---|{'---|' * len(RELEASES)}"]
+    shown = [(story, repaired) for story in STORIES.values() for repaired in (False, True)]
+    for story, repaired in shown:
+        row = [_text(runs_of(cells, story.name, release, repaired)) for release in RELEASES]
+        if any(row) or not repaired:
+            name = f"[{story.name}](#story-{story.name.lower()})"
+            title = f"{name}, with the repair" if repaired else f"{name}: {story.title}"
+            lines.append(f"| {title} | {' | '.join(row)} |")
     for story in STORIES.values():
-        row = [decided(cells, story.name, release) for release in RELEASES]
-        texts = ["" if cell is None else _text(cell) for cell in row]
-        lines.append(f"| [{story.name}](#story-{story.name.lower()}): {story.title} | {' | '.join(texts)} |")
-    for story in STORIES.values():
-        lines += [
-            "",
-            f'<a id="story-{story.name.lower()}"></a>**{story.name}**, scenario `{story.scenario}`:',
-            "",
-        ]
-        lines += _reasons(cells, story.name)
+        anchor = f'<a id="story-{story.name.lower()}"></a>'
+        lines += ["", f"{anchor}**{story.name}**, scenario `{story.scenario}`:", ""]
+        lines += _reasons(cells, story.name, repaired=False)
+        lines += _reasons(cells, story.name, repaired=True)
     return "\n".join(lines) + "\n"
 
 
-def _text(cell: Cell) -> str:
-    word = _WORDS[cell.verdict.outcome]
-    is_early = cell.verdict.outcome in (Outcome.PREVENTED, Outcome.UNDECIDED)
-    return f"{word} at {cell.verdict.step}" if is_early else word
+def _text(runs: Sequence[Cell]) -> str:
+    """What came of it, where, and, of several runs, of how many."""
+    cell = decided(runs)
+    if cell is None:
+        return ""
+    verdict = cell.verdict
+    same = sum((run.verdict.outcome, run.verdict.step) == (verdict.outcome, verdict.step) for run in runs)
+    times = f", {same} of {len(runs)}" if len(runs) > 1 else ""
+    if verdict.outcome is Outcome.REPRODUCED:
+        return f"**reproduced**{times}"
+    return f"{verdict.outcome.value} at {verdict.step}{times}"
 
 
-def _reasons(cells: Sequence[Cell], story: str) -> Iterator[str]:
+def _reasons(cells: Sequence[Cell], story: str, repaired: bool) -> Iterator[str]:
     """One line for each verdict, with the releases that share it."""
     by_text: dict[str, list[str]] = {}
     for release in RELEASES:
-        cell = decided(cells, story, release)
+        cell = decided(runs_of(cells, story, release, repaired))
         if cell is not None:
             by_text.setdefault(str(cell.verdict), []).append(release)
     for text, releases in by_text.items():
-        yield f"- {', '.join(releases)}: {text}"
+        yield f"- {', '.join(releases)}{', repaired' if repaired else ''}: {text}"
 
 
 def rewrite(cells: Sequence[Cell], page: Path = PAGE) -> None:

@@ -23,7 +23,7 @@ from conformance.apache_kafka.schemas import METADATA, Schemas
 from conformance.apache_kafka.stories import STORIES, plan_of, topic_configs
 from conformance.apache_kafka.traces import scenario_run
 
-from apache_kafka.conftest import release_or_skip
+from apache_kafka.conftest import elect, release_or_skip
 
 PARTITION = "orders-0"
 BROKERS = ("1", "2", "3")
@@ -40,7 +40,7 @@ def write_history(release, folder):
         wait_for(controller.latest, "the topic")
         for leader in LEADERS:
             if leader != LEADERS[0]:
-                controller.elect(leader, [1, 2, 3])
+                elect(controller, leader, {1, 2, 3} - {leader})
             for _ in range(3):
                 wait_for(
                     lambda at=leader, n=sequence: produced(cluster, at, n), "two records are acknowledged"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conformance.apache_kafka.matrix import Cell, append_cell, decided, missing, read_cells, render
+from conformance.apache_kafka.matrix import Cell, append_cell, decided, missing, read_cells, render, runs_of
 from conformance.apache_kafka.releases import RELEASES
 from conformance.apache_kafka.stories import STORIES, Outcome, Verdict, plan_of
 from conformance.apache_kafka.traces import scenario_run
@@ -45,7 +45,7 @@ def test_a_cell_is_run_again_until_it_is_decided(tmp_path):
     append_cell(Cell("B21", "4.4.0", False, verdict(Outcome.UNDECIDED), 1), path)
     cells = read_cells(path)
     assert not list(missing(cells, ["B21"], ["4.4.0"]))
-    assert decided(cells, "B21", "4.4.0") == cells[2]
+    assert decided(runs_of(cells, "B21", "4.4.0")) == cells[2]
 
 
 def test_the_table_has_each_release_and_the_reasons():
@@ -56,3 +56,15 @@ def test_the_table_has_each_release_and_the_reasons():
     assert row.count("**reproduced**") == 1
     assert row.count("prevented at 3") == 2
     assert "- 2.4.1, 4.4.0: prevented at step 3 of 9, elect(b2): reason" in lines
+
+
+def test_the_table_counts_runs_and_has_the_repair():
+    outcomes = [Outcome.REPRODUCED, Outcome.UNDECIDED, Outcome.REPRODUCED]
+    cells = [Cell("B21", "4.4.0", False, verdict(outcome), 1) for outcome in outcomes]
+    cells += [Cell("B21", "4.4.0", True, verdict(Outcome.PREVENTED), 1) for _ in range(2)]
+    lines = render(cells).splitlines()
+    unchanged, repaired = (line for line in lines if line.startswith("| [B21](#story-b21)"))
+    assert unchanged.endswith("| **reproduced**, 2 of 3 |")
+    assert repaired.startswith("| [B21](#story-b21), with the repair | ")
+    assert repaired.endswith("| prevented at 3, 2 of 2 |")
+    assert "- 4.4.0, repaired: prevented at step 3 of 9, elect(b2): reason" in lines
