@@ -69,14 +69,12 @@ def judge(folders: Sequence[Path], schemas: Schemas | None) -> Judgement:
 
 
 def _decisions(brokers: Sequence[Broker], schemas: Schemas | None) -> tuple[int | None, Decisions]:
-    """The decisions of the longest copy of the metadata log."""
-    longest: list[tuple[int, str, dict[str, object]]] = []
-    for broker in brokers if schemas else ():
-        assert schemas is not None
-        records = list(metadata_records(broker.path / METADATA_LOG, schemas))
-        if records and (not longest or records[-1][0] > longest[-1][0]):
-            longest = records
-    return (longest[-1][0] if longest else None), read_decisions(longest)
+    """The decisions of the longest copy of the metadata log, and its last offset."""
+    if schemas is None:
+        return None, read_decisions(())
+    copies = [list(metadata_records(broker.path / METADATA_LOG, schemas)) for broker in brokers]
+    longest = max(copies, key=lambda records: records[-1][0] if records else -1)
+    return longest[-1][0] if longest else None, read_decisions(longest)
 
 
 def _identity(

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import crc32c
 import pytest
+from click.testing import CliRunner
+from conformance.apache_kafka.__main__ import main
 from conformance.apache_kafka.batches import Producer, batch_of, old_message_of, parse_batches
 from conformance.apache_kafka.cluster import Cluster, Plan
 from conformance.apache_kafka.deciding import deciding
@@ -269,6 +271,18 @@ def test_nothing_else_is_named(history, tmp_path, corrupt, kind):
     folders = copied(history, tmp_path, RUNNING)
     corrupt(folders)
     assert {fault.kind for fault in judged(folders).faults} == {kind}
+
+
+def test_the_command_names_faults_and_says_so_by_its_code(history, tmp_path):
+    folders = copied(history, tmp_path, RUNNING)
+    command = ["folders", *map(str, folders)]
+    sound = CliRunner().invoke(main, command)
+    assert (sound.exit_code, sound.output.endswith("faults: none\n")) == (0, True)
+    raise_the_high_watermark(folders)
+    broken = CliRunner().invoke(main, command)
+    first = "orders-0, broker 1: checkpoint: the high watermark is 19, and the log ends at 18"
+    assert (broken.exit_code, broken.output.splitlines()[0]) == (1, first)
+    assert CliRunner().invoke(main, ["folders", str(tmp_path)]).exit_code == 2
 
 
 @pytest.mark.slow
