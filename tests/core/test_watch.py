@@ -70,6 +70,23 @@ def test_work_that_does_not_look_is_interrupted(work: Callable[[], None]) -> Non
         work()
 
 
+def test_a_finalizer_does_not_swallow_the_limit() -> None:
+    """Nothing passes an exception on that is raised in `__del__`; solvers have thousands of such handles."""
+
+    class Handle:
+        def __del__(self) -> None:
+            wait(0.3)
+
+    def wait(seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            pass
+
+    with pytest.raises(LimitReached), watched(SOON, str):
+        Handle()  # which ends at once
+        wait(20.0)
+
+
 def test_work_that_nothing_interrupts_ends_with_the_process() -> None:
     """A compiler or a solver, in which no exception can be raised."""
     ended = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, timeout=HANG_S, check=False)

@@ -102,8 +102,8 @@ class LimitWatch:
                 self._resting -= 1
 
     def _tick(self, _: int, frame: FrameType | None) -> None:
-        """Raise the limit in the main thread, once."""
-        if self._is_seen or self._resting:
+        """Raise the limit in the main thread, once; a tick later within `__del__`, which would swallow it."""
+        if self._is_seen or self._resting or _in_finalizer(frame):
             return
         reason = self._reason(self.seconds)
         if reason is not None and not self._is_seen:
@@ -124,3 +124,9 @@ class LimitWatch:
             ticks += 1
             if ticks > GRACE and not self._over.is_set():
                 self._end(reason)
+
+
+def _in_finalizer(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None
