@@ -73,18 +73,40 @@ def test_work_that_does_not_look_is_interrupted(work: Callable[[], None]) -> Non
 def test_a_finalizer_does_not_swallow_the_limit() -> None:
     """Nothing passes an exception on that is raised in `__del__`; solvers have thousands of such handles."""
 
-    class Handle:
-        def __del__(self) -> None:
-            wait(0.3)
-
     def wait(seconds: float) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             pass
 
-    with pytest.raises(LimitReached), watched(SOON, str):
+    class Handle:
+        def __del__(self) -> None:
+            wait(0.3)
+
+        def work(self) -> None:
+            wait(20.0)
+
+    def use_two() -> None:
         Handle()  # which ends at once
-        wait(20.0)
+        Handle().work()
+
+    with pytest.raises(LimitReached), watched(SOON, str):
+        use_two()
+
+
+def test_an_exception_that_the_interrupt_causes_is_the_limit() -> None:
+    """As of a solver that is interrupted outside of a query; before the limit it is a defect."""
+
+    def work(budget: Budget) -> None:
+        with watched(budget, str, time.monotonic() - 1.0) as limited:
+            assert limited.watch is not None
+            limited.watch.see()  # the exception comes first
+            limited.watch.also(lambda: None, ZeroDivisionError)
+            raise ZeroDivisionError
+
+    with pytest.raises(LimitReached, match=r"the limit of 0\.05 s"):
+        work(SOON)
+    with pytest.raises(ZeroDivisionError):
+        work(LONG)
 
 
 def test_work_that_nothing_interrupts_ends_with_the_process() -> None:

@@ -6,15 +6,20 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from pyspark import SparkConf, SparkContext
 
 from hang import HANG_S
 from spark.cluster import wait_for
 from spark.small import SPEC
 from specchk.cli.commands.run import command
+from specchk.search.budget import Budget, watched
+from specchk.search.engine import Unavailable
+from specchk.spark.session import session
 
 KIP320 = str(SPEC / "kafka" / "kip320.spec")
 
@@ -79,3 +84,21 @@ def test_an_interrupt_while_java_starts_leaves_nothing() -> None:
     assert (run.returncode, out) == (21, "")
     assert "Traceback" not in errors
     assert errors.splitlines()[-1] == "interrupted"
+
+
+def test_a_limit_does_not_interrupt_the_start_of_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark would remove the directory that Java writes to, which then prints a trace and never ends."""
+
+    def made(_: SparkConf) -> None:
+        end = time.monotonic() + 0.4
+        while time.monotonic() < end:
+            pass
+        raise OSError("started in peace")
+
+    monkeypatch.setattr(SparkContext, "getOrCreate", made)
+    with (
+        watched(Budget(max_seconds=0.05), str),
+        pytest.raises(Unavailable, match="started in peace"),
+        session(None, {}),
+    ):
+        pass

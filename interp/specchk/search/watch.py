@@ -23,6 +23,8 @@ from typing import Any
 
 TICK_S = 0.1
 GRACE = 4  # ticks, which take longer on a machine that is busy
+# Functions of Python and of Z3's package that pass no exception on: one raised there is printed, and lost.
+SWALLOWING = ("__del__", "z3_error_handler")
 
 Reason = Callable[
     [float], str | None
@@ -52,6 +54,7 @@ class LimitWatch:
         # from the beginning on.
         self._first = TICK_S if seconds is None else max(0.0, began + seconds - time.monotonic()) + TICK_S
         self._interrupts: list[Callable[[], object]] = []
+        self._caused: tuple[type[Exception], ...] = ()  # by interrupts
         self._is_seen = False  # the work ends, and is not disturbed
         self._resting = 0  # contexts of `resting` that are open
         self._over = threading.Event()
@@ -69,7 +72,7 @@ class LimitWatch:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         self._is_seen = True
         self._over.set()
         if self._before is not None:
@@ -77,15 +80,21 @@ class LimitWatch:
             signal.signal(signal.SIGALRM, signal.SIG_IGN)  # discards a tick that waits for a thread
             signal.signal(signal.SIGALRM, self._before)
         self._thread.join()
+        if isinstance(error, self._caused) and (reason := self._reason(self.seconds)) is not None:
+            raise LimitReached(reason) from error
 
     @property
     def seconds(self) -> float:
         """Seconds since the work began."""
         return time.monotonic() - self.began
 
-    def also(self, interrupt: Callable[[], object]) -> None:
-        """Have something interrupted at the limit, now and then, from another thread."""
+    def also(self, interrupt: Callable[[], object], *caused: type[Exception]) -> None:
+        """Have something interrupted at the limit, now and then, from another thread.
+
+        An exception that is `caused` by that is raised as the limit at the end of the context.
+        """
         self._interrupts.append(interrupt)
+        self._caused += caused
 
     def see(self) -> None:
         """Note that the work has seen the limit, and ends by itself."""
@@ -102,8 +111,8 @@ class LimitWatch:
                 self._resting -= 1
 
     def _tick(self, _: int, frame: FrameType | None) -> None:
-        """Raise the limit in the main thread, once; a tick later within `__del__`, which would swallow it."""
-        if self._is_seen or self._resting or _in_finalizer(frame):
+        """Raise the limit in the main thread, once; a tick later where it would be swallowed."""
+        if self._is_seen or self._resting or _is_swallowed(frame):
             return
         reason = self._reason(self.seconds)
         if reason is not None and not self._is_seen:
@@ -126,7 +135,7 @@ class LimitWatch:
                 self._end(reason)
 
 
-def _in_finalizer(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_name != "__del__":
+def _is_swallowed(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_name not in SWALLOWING:
         frame = frame.f_back
     return frame is not None

@@ -74,7 +74,7 @@ def session(master: str | None, settings: dict[str, str]) -> Iterator[SparkConte
 
 @contextmanager
 def _interrupt_later() -> Iterator[Event]:
-    """Note a first Ctrl-C instead of raising it; a second one is raised.
+    """Note a first Ctrl-C instead of raising it; a second one is raised.  Limits come afterwards.
 
     PySpark that is interrupted while it starts Java prints traces and leaves a process that never ends: it
     removes the directory in which Java is about to write its port.
@@ -90,9 +90,12 @@ def _interrupt_later() -> Iterator[Event]:
         yield interrupted
         return
     before = signal.signal(signal.SIGINT, note)
+    # A watch ticks again, and ends the process if Java takes longer: Java finds its directory, and ends.
+    ticks = signal.signal(signal.SIGALRM, signal.SIG_IGN)
     try:
         yield interrupted
     finally:
+        signal.signal(signal.SIGALRM, ticks)
         # A context that was made has a handler of its own, which ends its jobs.
         if signal.getsignal(signal.SIGINT) is note:
             signal.signal(signal.SIGINT, before)
