@@ -1,31 +1,37 @@
 """How long commands take that a limit has to end: models made not to end, on all engines.
 
-    python bench/engines/limits.py [--limit "--max-seconds 2"] [--only TEXT] [--cold] [--without TEXT]
+    python bench/engines/limits.py [--limit "--max-seconds 2"] [--every N] [--cold]
+                                    [--only TEXT] [--without TEXT]
 
 The models are in `hostile/`, with the commands to run on each in their first lines, and in `GENERATED`.  Each
-command that has the limit is run in a process of its own, twice: first with an empty
-cache, then with what the first run kept (`--cold`: only the first).  A figure is the time of the process
-beyond the seconds of the limit, start and end of Python included; of a limit of states or memory it is all of
-the time.  With `--max-seconds S` each process has to end within S + 1 s, and each has to end with a verdict
-or a refusal (`CODES`) and not with a signal.  Prints the worst first, and exits with 1 where one did not.
+command that has the limit is run in a process of its own, twice: first with an empty cache, then with what
+the first run kept (`--cold`: only the first).  A figure is the time of the process beyond the seconds of the
+limit, start and end of Python included; of a limit of states or memory it is all of the time.  `test` has
+the limit for each model and scenario.  With `--max-seconds S` each process has to end within S + 1 s, and
+each has to end with a verdict or a refusal (`CODES`) and not with a signal.  Prints each run and a table of
+commands with the machine's load, and exits with 1 where a run is not fine.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 BEYOND_S = 1.0
 HANGS_S = 60.0  # beyond the limit
-CODES = (0, 2, 10, 11, 20, 21)
+CODES = (0, 2, 10, 11, 20, 21, 30)
+PART = re.compile(r"^(model|scenario) ", re.MULTILINE)
 # The commands that have each option that limits; `tests/laws/test_limits.py` compares this with the program.
 LIMITS = {
     "--max-seconds": ("run", "simulate", "draw", "test", "conditions"),
@@ -40,6 +46,7 @@ ENGINES = (
     "run --engine symbolic",
     "run --prove",
     "simulate --walks 1000000",
+    "run --engine spark",
 )
 
 
@@ -66,7 +73,7 @@ def invariants(many: int) -> str:
 
 
 GENERATED = {
-    "code": (code(120), ENGINES),
+    "code": (code(120), ENGINES[:-1]),
     "much_code": (code(600), (*ENGINES, "test")),
     "many_invariants": (invariants(120), ENGINES),
 }
@@ -84,14 +91,14 @@ def models() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 @dataclass(frozen=True)
 class Run:
-    """One process: its command, whether the cache was empty, its seconds beyond the limit, and its end."""
+    """One process; `beyond` are its seconds beyond the limit, `line` is one of its output."""
 
     name: str
     command: str
     is_cold: bool
     beyond: float
     code: int
-    lines: str
+    line: str
 
     @property
     def is_fine(self) -> bool:
@@ -106,19 +113,24 @@ def measured(name: str, command: str, limit: str, cache: str, *, is_cold: bool) 
     option, value = limit.split()
     seconds = float(value) if option == "--max-seconds" else 0.0
     kind, *rest = shlex.split(command)
-    line = [sys.executable, "-m", "specchk", kind, str(spec), *rest, option, value]
+    if kind == "test":
+        seconds *= len(PART.findall(models()[name][0]))
+    words = [sys.executable, "-m", "specchk", kind, str(spec), *rest, option, value]
     began = time.monotonic()
-    process = subprocess.Popen(
-        line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "XDG_CACHE_HOME": cache}
-    )
-    try:
-        out, _ = process.communicate(timeout=seconds + HANGS_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, _ = process.communicate()
-    lines = out.decode(errors="replace").strip().splitlines()
+    # Into a file: Java that is about to start holds pipes for seconds after the command.
+    with Path(cache, "out").open("wb") as file:
+        process = subprocess.Popen(
+            words, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, "XDG_CACHE_HOME": cache}
+        )
+        try:
+            process.wait(timeout=seconds + HANGS_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
     beyond = time.monotonic() - began - seconds
-    return Run(name, command, is_cold, beyond, process.returncode, lines[0][:90] if lines else "")
+    lines = Path(cache, "out").read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""]
+    line = lines[0 if process.returncode in CODES else -1]
+    return Run(name, command, is_cold, beyond, process.returncode, line[:90])
 
 
 def chosen(limit: str, only: str, without: str) -> Iterator[tuple[str, str]]:
@@ -131,30 +143,44 @@ def chosen(limit: str, only: str, without: str) -> Iterator[tuple[str, str]]:
                 yield name, command
 
 
+def table(runs: Sequence[Run]) -> Iterator[str]:
+    """The lines of a table: for each command, its runs and the seconds beyond the limit."""
+    groups = defaultdict(list)
+    for run in runs:
+        groups[" ".join(word for word in run.command.split() if not word.isdigit())[:40]].append(run)
+    yield "| command | runs | median | longest | not fine |"
+    yield "|---|---|---|---|---|"
+    for command, each in (*sorted(groups.items()), ("all", list(runs))):
+        times = [run.beyond for run in each]
+        bad = sum(not run.is_fine for run in each)
+        yield f"| `{command}` | {len(each)} | {median(times):.2f} s | {max(times):.2f} s | {bad} |"
+
+
 def main() -> None:
     """Measure, and print what took longest."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--limit", default="--max-seconds 2")
     parser.add_argument("--only", default="")
     parser.add_argument("--without", default="")
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--cold", action="store_true")
     given = parser.parse_args()
-    runs = []
-    for name, command in chosen(given.limit, given.only, given.without):
+    runs, loads = [], [os.getloadavg()[0]]
+    for name, command in [*chosen(given.limit, given.only, given.without)][:: given.every]:
         with tempfile.TemporaryDirectory() as cache:
             for is_cold in (True,) if given.cold else (True, False):
                 run = measured(name, command, given.limit, cache, is_cold=is_cold)
                 runs.append(run)
+                loads.append(os.getloadavg()[0])
                 mark = "  " if run.is_fine else "! "
                 way = "cold" if is_cold else "warm"
                 figures = f"{mark}{run.beyond:6.2f} s  {run.code:3}  {way}"
-                print(f"{figures}  {name}: {command}  | {run.lines}", flush=True)
-    runs.sort(key=lambda run: -run.beyond)
-    bad = [run for run in runs if not run.is_fine]
-    worst = ", ".join(f"{run.beyond:.2f} s {run.name}: {run.command}" for run in runs[:5])
+                print(f"{figures}  {name}: {command}  | {run.line}", flush=True)
     many = len({run.name for run in runs})
-    print(f"{len(runs)} runs of {many} models, {len(bad)} not fine; longest: {worst}")
-    sys.exit(bool(bad))
+    load = f"load average {min(loads):.1f} to {max(loads):.1f}"
+    print(f"\n{given.limit}: {len(runs)} runs of {many} models, {load}\n")
+    print(*table(runs), sep="\n")
+    sys.exit(any(not run.is_fine for run in runs))
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ HOSTILE = Path(__file__).parents[2] / "bench/engines/hostile"
 ENDLESS = [
     ("one_level", "run --engine symbolic --workers 2"),  # in another process
     ("one_level", "run --engine symbolic --workers 1"),
-    ("cubes", "run --prove"),  # within a query
-    ("cubes", "run --depth 40"),
+    ("pigeons", "run --prove"),  # within a query
+    ("pigeons", "run --depth 40"),
     ("pigeons", "run --prove --suggest"),
     ("guard", "run"),  # in compiled code
     ("guard", "run --engine reference"),

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hang import HANG_S
 from specchk.search.budget import Budget, Meter, ResidentMemory, watched
 from specchk.search.verdict import Inconclusive, stopped_by
-from specchk.search.watch import LimitReached
+from specchk.search.watch import TICK_S, LimitReached
 
 SOON, LONG = Budget(max_seconds=0.05), Budget(max_seconds=3600)
 # Work of C that gives the interpreter's lock away, and sees no signal.
@@ -107,6 +107,19 @@ def test_an_exception_that_the_interrupt_causes_is_the_limit() -> None:
         work(SOON)
     with pytest.raises(ZeroDivisionError):
         work(LONG)
+
+
+def test_a_solver_is_interrupted_after_the_limit_is_raised() -> None:
+    """Otherwise it would be the solver that gave up."""
+    times = list[float]()
+    with watched(SOON, str) as budget:
+        watch = budget.watch
+        assert watch is not None
+        watch.see()  # as if the exception waited for the solver
+        watch.also(lambda: times.append(watch.seconds))
+        while not times:
+            pass
+    assert times[0] >= 0.05 + TICK_S
 
 
 def test_work_that_nothing_interrupts_ends_with_the_process() -> None:

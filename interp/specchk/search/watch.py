@@ -4,8 +4,8 @@ Engines look at their budget as often as they can (`Meter.exceeded`), and end wi
 evaluation, a query to a solver or a compilation may not look for minutes, so that a watch does, too:
 
     at the limit      work that looks ends by itself
-    TICK_S later      `LimitReached` is raised in the main thread wherever it is, as after Ctrl-C, and solvers
-                      are interrupted
+    TICK_S later      `LimitReached` is raised in the main thread wherever it is, as after Ctrl-C
+    then              solvers are interrupted, after which that is raised before their answer is read
     GRACE ticks later the process ends (`end`): the work is in code that nothing interrupts
 
 Worker processes end with the work, or with the process.
@@ -128,7 +128,7 @@ class LimitWatch:
             if reason is None:
                 ticks = 0
                 continue
-            for interrupt in self._interrupts:
+            for interrupt in self._interrupts if ticks else ():
                 interrupt()
             ticks += 1
             if ticks > GRACE and not self._over.is_set():

@@ -29,7 +29,9 @@ def solver_of(query_seconds: float, facts: Iterable[Truth] = ()) -> z3.Solver:
 def interrupt_at_limit(budget: Budget) -> None:
     """Have queries to the solver end at the limits of a budget, whose watch raises them."""
     if budget.watch is not None:
-        budget.watch.also(z3.main_ctx().interrupt, z3.Z3Exception)
+        with budget.watch.resting():  # a context that is half made prints a trace where it is removed
+            context = z3.main_ctx()
+        budget.watch.also(context.interrupt, z3.Z3Exception)
 
 
 def path_of(
