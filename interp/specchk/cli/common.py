@@ -21,7 +21,7 @@ from msgspec.structs import replace as replace_fields
 from specchk.cli.ends import end_at_limit, leave_at_limit
 from specchk.cli.exits import Exit
 from specchk.cli.groups import argument, option
-from specchk.cli.output import echo, is_terminal
+from specchk.cli.output import echo, echo_report, is_terminal
 from specchk.compile.instantiate import Instance, instantiate
 from specchk.kept import replace
 from specchk.lang.frontend import CheckedSpec, check
@@ -238,7 +238,7 @@ def leave(code: Exit, *, as_json: bool, json: Callable[[], Any], text: Callable[
     if as_json:
         print_json(json())
     else:
-        echo(text())
+        echo_report(text())
     sys.exit(code)
 
 

@@ -8,6 +8,7 @@ that it would obey, are written as escapes.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,13 @@ from typing import Any, TextIO, cast
 import click
 
 from specchk.lang.text.visible import visible
+
+# At the beginning of a line of a report.
+_COLOURS = (
+    (re.compile(r"^(holds|proved|conforms|ok)\b", re.MULTILINE), "green"),
+    (re.compile(r"^(violated|diverges|FAILED)\b", re.MULTILINE), "red"),
+    (re.compile(r"^( *warning|inconclusive|vacuous)\b", re.MULTILINE), "yellow"),
+)
 
 
 @contextmanager
@@ -92,6 +100,18 @@ def echo(text: str, *, err: bool = False, nl: bool = True, is_exact: bool = Fals
         # Before the reason is shown, which may go to the same device.
         _silence(sys.stdout)
         raise click.ClickException(f"cannot write the output: {error.strerror or error}") from None
+
+
+def echo_report(text: str) -> None:
+    """Write a report; on a terminal its verdicts and warnings have colours, unless NO_COLOR is set."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if plain or not is_terminal(sys.stdout):
+        echo(text)
+        return
+    coloured = visible(text)
+    for words, colour in _COLOURS:
+        coloured = words.sub(click.style(r"\g<0>", fg=colour, bold=True), coloured)
+    echo(coloured, is_exact=True)
 
 
 def has_written() -> bool:

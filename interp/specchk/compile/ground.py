@@ -91,6 +91,10 @@ class Ground:
         self._values[full] = (ground, value)
         return self._values[full]
 
+    def is_given(self, full: str) -> bool:
+        """Whether the model, or an override, has a value for a constant."""
+        return full in self._given
+
     def place(self, full: str) -> Span:
         """The declaration of a constant."""
         return self._consts[full][0].span

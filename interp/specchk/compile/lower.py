@@ -313,7 +313,8 @@ def _constants(lowering: Lowering) -> tuple[Constant, ...]:
 
 
 def _constant(lowering: Lowering, full: str) -> Constant:
-    return Constant(full, *lowering.ground.constant(full), lowering.ground.place(full))
+    ground = lowering.ground
+    return Constant(full, *ground.constant(full), ground.place(full), not ground.is_given(full))
 
 
 def _deadlock(lowering: Lowering) -> Property | None:

@@ -125,12 +125,14 @@ class Fairness(Identified, frozen=True):
 
 
 class Constant(Identified, frozen=True):
-    """A constant and its value in the model."""
+    """A constant and its value in the model, which may be the one of its declaration."""
 
+    incidental: ClassVar = frozenset({"span", "is_default"})
     name: str
     type: Type
     value: Value
     span: Span
+    is_default: bool = False
 
 
 class ElementFold(Identified, frozen=True):

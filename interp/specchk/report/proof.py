@@ -77,7 +77,7 @@ def _details(proof: Proof) -> list[str]:
     return [
         f"{text.counted(effort.queries, 'query')}, {settled}, {actions}{copies}, {seconds}",
         "engine symbolic, induction",
-        f"constants: {text.constants(program)}",
+        f"constants: {text.chosen_constants(program)}",
         *[f"{kind}: {', '.join(names)}" for kind, names in asked if names],
     ]
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from textwrap import wrap
+from types import MappingProxyType
 
 from specchk.explore.scenario import ScenarioResult
 from specchk.ir.footprint import switched_off
-from specchk.ir.program import Program, Refinement
+from specchk.ir.program import Constant, Program, Refinement
 from specchk.meaning.explain import Blame
 from specchk.meaning.values import show
 from specchk.report.behaviour import ending, fair_line, length
@@ -33,8 +34,13 @@ from specchk.search.verdict import (
     violations_of,
 )
 
-# A model that switches half of a spec off has dozens of them, and the verdict would scroll away.
-BRANCHES_SHOWN = 3
+# A model that switches half of a spec off has dozens of warnings, and the verdict would scroll away.
+SHOWN_OF_A_KIND = 3
+# A part of such a warning -> what there is more than `SHOWN_OF_A_KIND` of.
+_KINDS = MappingProxyType({
+    " the branch `": "branches are never taken", "` is never enabled": "actions are never enabled",
+    " the antecedent `": "antecedents are never true", "` is ever checked": "sets are always empty",
+})  # fmt: skip
 # One variable takes no more room than the line that would fold it.
 WORTH_FOLDING = 2
 OBSTACLES_SHOWN = 8  # actions, the nearest first
@@ -176,6 +182,11 @@ def selected(program: Program) -> dict[str, list[str]]:
 
 def checked(outcome: Outcome) -> list[str]:
     """The constants, the checked properties, by kind, and the reached witnesses."""
+    lines = [f"{kind}: {', '.join(names)}" for kind, names in _lists(outcome)]
+    return [f"constants: {constants(outcome.program)}", *lines, _deadlock(outcome.program)]
+
+
+def _lists(outcome: Outcome) -> list[tuple[str, list[str]]]:
     program, names = outcome.program, selected(outcome.program)
     reached = {name for name, _ in outcome.witnesses}
     listed = [
@@ -189,9 +200,11 @@ def checked(outcome: Outcome) -> list[str]:
         ("actions disabled by these constants", list(switched_off(program))),
         ("actions not taken by the walks", _not_taken(outcome)),
     ]
-    lines = [f"{kind}: {', '.join(names)}" for kind, names in listed if names]
-    deadlock = "allowed where `deadlock ok` holds" if program.deadlock_ok else "none allowed"
-    return [f"constants: {constants(program)}", *lines, f"deadlock: {deadlock}"]
+    return [(kind, names) for kind, names in listed if names]
+
+
+def _deadlock(program: Program) -> str:
+    return f"deadlock: {'allowed where `deadlock ok` holds' if program.deadlock_ok else 'none allowed'}"
 
 
 def _not_taken(outcome: Outcome) -> list[str]:
@@ -205,17 +218,33 @@ def _not_taken(outcome: Outcome) -> list[str]:
 
 def constants(program: Program) -> str:
     """The constants and sort sizes of the run."""
+    return _constants(program, program.constants)
+
+
+def chosen_constants(program: Program) -> str:
+    """The constants without those of the default value, which are counted if they are many."""
+    chosen = [const for const in program.constants if not const.is_default]
+    others = len(program.constants) - len(chosen)
+    if others <= SHOWN_OF_A_KIND:
+        return constants(program)
+    return f"{_constants(program, chosen)}; {others} {'more ' if chosen else ''}have their default values"
+
+
+def _constants(program: Program, shown: Sequence[Constant]) -> str:
     from_sorts = [f"{sort.name} = {{{', '.join(sort.members)}}}" for sort in program.sorts]
-    values = [f"{const.name} = {show(const.value, const.type)}" for const in program.constants]
+    values = [f"{const.name} = {show(const.value, const.type)}" for const in shown]
     return ", ".join(from_sorts + values) or "(none)"
 
 
 def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
     """The whole report of a run; `command` repeats the run, for the last line."""
-    lines = [headline(outcome), *paragraphs([*statistics(outcome), *checked(outcome)], width, 2)]
+    program = outcome.program
+    facts = [*statistics(outcome), f"constants: {chosen_constants(program)}"]
+    facts += [_on_a_line(kind, names, width - 2) for kind, names in _lists(outcome)]
+    lines = [headline(outcome), *paragraphs([*facts, _deadlock(program)], width, 2)]
     for violation in violations_of(outcome.verdict):
         if violation.kind != "vacuous":  # of which there is a warning
-            lines += ["", *violation_lines(outcome.program, violation, width)]
+            lines += ["", *violation_lines(program, violation, width)]
     if outcome.warnings:
         lines += ["", *(f"warning: {warning}" for warning in _folded(outcome.warnings))]
     if command:
@@ -224,13 +253,23 @@ def render(outcome: Outcome, width: int = 80, command: str = "") -> str:
 
 
 def _folded(warnings: Sequence[str]) -> list[str]:
-    """The warnings, with only the first of many untaken branches, so that the verdict stays visible."""
-    branches = [warning for warning in warnings if " the branch `" in warning]
-    if len(branches) <= BRANCHES_SHOWN + 1:
-        return list(warnings)
-    kept = [warning for warning in warnings if warning not in branches[BRANCHES_SHOWN:]]
-    more = len(branches) - BRANCHES_SHOWN
-    return [*kept, f"{more} more branches are never taken; --html shows them in the spec, --json lists them"]
+    """The warnings, with one line for many of a kind, so that the verdict stays visible."""
+    for part, fault in _KINDS.items():
+        alike = [warning for warning in warnings if part in warning]
+        if len(alike) > SHOWN_OF_A_KIND:
+            line = f"{len(alike)} {fault}; --html shows them in the spec, --json lists them"
+            warnings = [*(warning for warning in warnings if warning not in alike), line]
+    return list(warnings)
+
+
+def _on_a_line(kind: str, names: Sequence[str], width: int) -> str:
+    """A list of names, the last of which are counted if they do not fit on a line."""
+    text = f"{kind}: {', '.join(names)}"
+    for left in range(1, len(names)):
+        if len(text) <= width:
+            break
+        text = f"{kind}: {', '.join(names[:-left])}, and {left} more"
+    return text
 
 
 def violation_lines(program: Program, violation: Violation, width: int) -> list[str]:

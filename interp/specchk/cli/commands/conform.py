@@ -20,7 +20,7 @@ from specchk.cli.exits import Exit
 from specchk.cli.groups import GroupedCommand, option, takes
 from specchk.cli.options.given import PythonFile
 from specchk.cli.options.suites import SuiteChoice
-from specchk.cli.output import echo
+from specchk.cli.output import echo, echo_report
 from specchk.cli.pictures import svg_of, write_picture
 from specchk.cli.written import OutputFile
 from specchk.conform.contract.binding import Binding, BindingError
@@ -229,12 +229,12 @@ def _finish(
         if files.as_json:
             print_json(as_json_of(part, worst, code))
         else:
-            echo(render(part, worst))
+            echo_report(render(part, worst))
     elif files.as_json:
         print_json({**tier_json(tier, parts, results, [*map(exit_of, results)]), **gate.json(),
                     "exit_code": int(code)})  # fmt: skip
     else:
-        echo("\n".join(filter(None, [gate.head(), render_tier(tier, parts, results), gate.text()])))
+        echo_report("\n".join(filter(None, [gate.head(), render_tier(tier, parts, results), gate.text()])))
     # After the report: a file that cannot be written does not cost the verdict.
     gate.write_junit(parts, results)
     files.write(binding, part, worst, gate.sections(parts, results) if tier else ())

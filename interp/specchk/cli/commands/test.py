@@ -14,7 +14,7 @@ from specchk.cli.common import Limits, load, parse_overrides, print_json, reject
 from specchk.cli.engines import EngineChoice, EngineSettings, explore
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
-from specchk.cli.output import echo
+from specchk.cli.output import echo, echo_report
 from specchk.compile.instantiate import instantiate
 from specchk.explore.scenario import run_scenario
 from specchk.lang.frontend import CheckedSpec
@@ -96,7 +96,7 @@ def command(
         notes += about
         if not as_json:
             for text in about:
-                echo(text)
+                echo_report(text)
     bad = [line for line in done if line.problems]
     code = Exit.VIOLATED if bad else Exit.OK if done else Exit.USAGE
     if as_json:
@@ -154,9 +154,8 @@ def _uncovered(
 
 def _print(line: TestedModel) -> None:
     mark = "FAILED" if line.problems else "ok"
-    echo(f"{mark:6} {line.file} {line.name}: {line.summary}")
-    for text in (*line.problems, *line.details):
-        echo(f"       {text}")
+    lines = [f"       {text}" for text in (*line.problems, *line.details)]
+    echo_report("\n".join([f"{mark:6} {line.file} {line.name}: {line.summary}", *lines]))
 
 
 def _file(file: str, way: TestChoice) -> Iterator[TestedModel]:

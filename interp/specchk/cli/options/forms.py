@@ -25,7 +25,7 @@ from specchk.cli.common import (
 from specchk.cli.engines import loaded
 from specchk.cli.exits import of_verdict
 from specchk.cli.groups import option
-from specchk.cli.output import echo
+from specchk.cli.output import echo, echo_report
 from specchk.cli.written import OutputFile
 from specchk.compile.instantiate import Instance
 from specchk.explore.shown import FurtherExpression, NameTaken, shown_of, with_shown
@@ -136,7 +136,7 @@ def finish(instance: Instance, outcome: Outcome, outputs: Outputs, again: str) -
     if outputs.as_json:  # before the files: one that cannot be written does not cost the verdict
         print_json(run_json(outcome, int(code)))
     elif outputs.itf != "-":
-        echo(render(outcome, width(), again))
+        echo_report(render(outcome, width(), again))
     drawn = counterexample(outcome)
     if outputs.draw is not None and drawn is not None:
         pictures = loaded("specchk.cli.pictures")
