@@ -18,7 +18,7 @@ from msgspec import Struct
 from specchk.ir import nodes
 from specchk.ir.ops import Op
 from specchk.ir.program import Action, Program, Property
-from specchk.ir.types import Option
+from specchk.ir.types import Option, Set
 from specchk.ir.verify import parts
 from specchk.ir.walk import conjuncts
 from specchk.lang.text.source import Span
@@ -228,6 +228,10 @@ def _operands(expr: nodes.Expr) -> Sequence[nodes.Expr]:
     """The operands that explain a part that failed by itself."""
     if isinstance(expr, nodes.And | nodes.Or):  # all parts together decided
         return [operand for part in expr.parts for operand in _operands(part)]
+    if isinstance(expr, nodes.Let):
+        return _operands(expr.body)
+    if isinstance(expr, nodes.Quantifier) and isinstance(expr.domain.type, Set) and expr.domain.type.keyed:
+        return (expr.domain,)  # `k in m`, of a partial map
     if not isinstance(expr, nodes.Apply):
         return ()
     operands: list[nodes.Expr] = []

@@ -9,37 +9,42 @@ from msgspec import Struct
 from specchk.ir.footprint import read_by
 from specchk.ir.nodes import Value
 from specchk.ir.program import Program
-from specchk.ir.types import Map, Option, Record, Type
+from specchk.ir.types import Map, Option, Record, Set, Type
 from specchk.meaning.values import State, show, universe
 from specchk.search.verdict import Trace
+
+WHOLE = 60  # characters; of a set whose change takes more, the items that were added and removed are shown
 
 
 class VariableChange(Struct, frozen=True):
     """A changed place of the state: `replica_state[r1].hw`, with its text before and after.
 
-    What is there both before and after (`some`) is looked into, under the path of its option.
+    What is there both before and after (`some`) is looked into, under the path of its option.  `items`: of a
+    set or a partial map, `+{added} -{removed}`.
     """
 
     variable: str
     path: str
     before: str
     after: str
+    items: str = ""
 
     def text(self, arrow: str = "->") -> str:
         """The place and its change, in one line."""
-        return f"{self.path}: {self.before} {arrow} {self.after}"
+        whole = f"{self.path}: {self.before} {arrow} {self.after}"
+        return f"{self.path}: {self.items}" if self.items and len(whole) > WHOLE else whole
 
 
 def changes(program: Program, before: State, after: State) -> list[VariableChange]:
     """All changed places, with the variables in declaration order."""
     changed: list[VariableChange] = []
     for variable, old, new in zip(program.variables, before, after, strict=True):
-        for path, was, now in _inside(variable.type, old, new, variable.name):
-            changed.append(VariableChange(variable.name, path, was, now))
+        places = _inside(variable.type, old, new, variable.name)
+        changed += [VariableChange(variable.name, *place) for place in places]
     return changed
 
 
-def _inside(kind: Type, old: Value, new: Value, path: str) -> Iterator[tuple[str, str, str]]:
+def _inside(kind: Type, old: Value, new: Value, path: str) -> Iterator[tuple[str, str, str, str]]:
     if old == new:
         return
     match kind:
@@ -55,8 +60,17 @@ def _inside(kind: Type, old: Value, new: Value, path: str) -> Iterator[tuple[str
             old and new and isinstance(old, tuple) and isinstance(new, tuple)
         ):
             yield from _inside(kind.item, old[0], new[0], path)
+        case Set() if isinstance(old, tuple) and isinstance(new, tuple):
+            added, removed = _without(new, old), _without(old, new)
+            sides = [f"{sign}{show(items, kind)}" for sign, items in (("+", added), ("-", removed)) if items]
+            yield path, show(old, kind), show(new, kind), " ".join(sides)
         case _:
-            yield path, show(old, kind), show(new, kind)
+            yield path, show(old, kind), show(new, kind), ""
+
+
+def _without(items: tuple[Value, ...], others: tuple[Value, ...]) -> tuple[Value, ...]:
+    known = frozenset(others)
+    return tuple([item for item in items if item not in known])
 
 
 def parts(program: Program, state: State) -> list[tuple[str, str]]:

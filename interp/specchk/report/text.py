@@ -43,6 +43,7 @@ _KINDS = MappingProxyType({
 })  # fmt: skip
 # One variable takes no more room than the line that would fold it.
 WORTH_FOLDING = 2
+LONGEST_EXPRESSION = 80  # of its text; more would not help, at the place that is given
 OBSTACLES_SHOWN = 8  # actions, the nearest first
 
 
@@ -278,6 +279,8 @@ def violation_lines(program: Program, violation: Violation, width: int) -> list[
     if violation.trace is not None:
         aside = irrelevant(program, violation.trace, violation.name)
         lines += trace_lines(program, violation.trace, width, aside)
+    if violation.kind == "undefined" and violation.blame is not None:
+        lines += _undefined(program, violation, violation.blame)
     # Not the guards that forbid each action: at an intended end all of them are as they should be.
     if violation.kind == "deadlock":
         why = "no action is enabled here" if program.actions else "the spec has no action"
@@ -317,6 +320,17 @@ def trace_lines(
         lines += paragraphs(changed or ["(nothing changes)"], width, 7)
     if trace.loop is not None:
         lines += wrapped(ending(trace), width, 2)
+    return lines
+
+
+def _undefined(program: Program, violation: Violation, blame: Blame) -> list[str]:
+    """The expression, below its step, which has no end, if it is one of an action."""
+    text = " ".join(blame.span.text.split())
+    text = text if len(text) <= LONGEST_EXPRESSION else f"{text[: LONGEST_EXPRESSION - 3]}..."
+    lines = [f"       `{text}` is undefined"]
+    if violation.trace is not None and any(action.name == violation.name for action in program.actions):
+        args = ", ".join(value for _, value in blame.bindings)
+        return [f"  {len(violation.trace.steps) + 1}  {violation.name}({args})", *lines]
     return lines
 
 
