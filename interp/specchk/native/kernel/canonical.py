@@ -1,7 +1,7 @@
 """Symmetry in the kernel: a state is replaced by the least of its renamings.
 
 The renamings are those of `search.symmetry`, so both engines agree on which states are one class;
-"least" is by packed words here, so the representatives may differ.  A renaming of a sort is a number with
+"least" is by packed variables here, so the representatives may differ.  A renaming of a sort is a number with
 four bits for each element, its new position.  If renamings are few, they are unrolled, with their numbers
 known while building; many are a loop over a table.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from specchk.codegen import ir
-from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality
+from specchk.ir.types import Bag, Map, Option, Record, Seq, Set, Sort, Type, Union, cardinality, components
 from specchk.ir.typing import sorts_in
 from specchk.meaning.values import positions, universe
 from specchk.native.machine.asm import I64, PTR, Asm, Val
@@ -226,30 +226,49 @@ def _loop(
 
 
 def _try(asm: Asm, layout: StateLayout, words: Sequence[Val], best: list[ir.Value], renamed: Renamed) -> None:
-    """Compute one renaming word by word, the first one first, and keep it if it is less."""
+    """Compute one renaming, cheap variables first, and keep it if it is less in this order."""
     done = asm.block("not_less")
-
-    def rename(slots: Sequence[int], out: list[Val]) -> list[Val]:
+    known, out = [asm.b.load(cell) for cell in best], list(words)
+    is_less: Val = False
+    for slots in _by_cost(layout, renamed):
         for slot in slots:
             place = layout.places[slot]
-            if renamed.touches(place.type):
-                value = renamed.codes.held(place.type, read_bits(asm, list(words), place.offset, place.width))
-                code = renamed.codes.code(place.type, renamed.value(place.type, value))
-                out = write_bits(asm, out, place.offset, place.width, code)
-        return out
-
-    straddles = any(p.offset < WORD < p.offset + p.width for p in layout.places)
-    first = [slot for slot, p in enumerate(layout.places) if p.offset < WORD]
-    rest = [slot for slot, p in enumerate(layout.places) if p.offset >= WORD]
-    out = rename(first, list(words))
-    if not straddles and rest:
-        # Most renamings lose in the first word; then the other words are never computed.
-        asm.leave_if(asm.below(asm.b.load(best[0]), out[0]), done)
-    out = rename(rest, out)
-
-    def keep() -> None:
-        for cell, word in zip(best, out, strict=True):
-            asm.b.store(asm.val(word), cell)
-
-    asm.when_less(((word, asm.b.load(cell)) for cell, word in zip(best, out, strict=True)), keep)
+            value = renamed.codes.held(place.type, read_bits(asm, list(words), place.offset, place.width))
+            code = renamed.codes.code(place.type, renamed.value(place.type, value))
+            out = write_bits(asm, out, place.offset, place.width, code)
+        new, old = _part(asm, layout, slots, out), _part(asm, layout, slots, known)
+        # Most renamings lose in the first part; then the others are never computed.
+        asm.leave_if(asm.both(asm.negate(is_less), asm.below(old, new)), done)
+        is_less = asm.either(is_less, asm.below(new, old))
+    asm.leave_if(asm.negate(is_less), done)
+    for cell, word in zip(best, out, strict=True):
+        asm.b.store(asm.val(word), cell)
     asm.fall_into(done)
+
+
+def _by_cost(layout: StateLayout, renamed: Renamed) -> list[list[int]]:
+    """The variables that a renaming changes: the cheap ones of a word together, then lists one by one."""
+    cheap: dict[int, list[int]] = {}
+    others: list[int] = []
+    for slot, place in enumerate(layout.places):
+        if not renamed.touches(place.type):
+            continue
+        word = place.offset // WORD
+        if place.offset + place.width > WORD * (word + 1) or any(map(_is_listed, components(place.type))):
+            others.append(slot)
+        else:
+            cheap.setdefault(word, []).append(slot)
+    return [*cheap.values(), *([slot] for slot in sorted(others, key=lambda slot: layout.places[slot].width))]
+
+
+def _is_listed(kind: Type) -> bool:
+    return isinstance(kind, Bag | Seq) or (isinstance(kind, Set) and is_sparse(kind))
+
+
+def _part(asm: Asm, layout: StateLayout, slots: Sequence[int], words: Sequence[Val]) -> Val:
+    """The bits of some variables of a state: of one, or of several in the same word."""
+    places = [layout.places[slot] for slot in slots]
+    if len(places) == 1:
+        return read_bits(asm, list(words), places[0].offset, places[0].width)
+    bits = sum((1 << place.width) - 1 << place.offset % WORD for place in places)
+    return asm.band(words[places[0].offset // WORD], bits)
