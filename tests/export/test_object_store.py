@@ -16,7 +16,7 @@ from specchk.cli.commands.run import command
 from specchk.cli.sql import command as sql
 from specchk.export.manifest import opened
 from specchk.export.parts import RemoteDraft
-from specchk.export.storage import storage_at
+from specchk.export.places import storage_at
 
 KIP320 = str(SPEC / "kafka" / "kip320.spec")
 QUERY = "select id, level, replica_state from states order by id"

@@ -98,7 +98,7 @@ HIDDEN = {
 # and the parser, because trees are kept.
 LAZY_TABLES = {
     "specchk.cli.main", "specchk.cli.engines", "specchk.search.engines", "replog.cli",
-    "specchk.export.storage", "specchk.lang.syntax.reading",
+    "specchk.export.places", "specchk.lang.syntax.reading",
 }  # fmt: skip
 
 # What would let `replog.core` know of a clock, chance, a thread, a file or a log.

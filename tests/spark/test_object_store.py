@@ -17,7 +17,7 @@ from hang import HANG_S
 from spark.coins import RIGHT, WRONG
 from spark.small import SPEC
 from specchk.cli.sql import command as sql
-from specchk.export.storage import storage_at
+from specchk.export.places import storage_at
 
 KIP320 = str(SPEC / "kafka" / "kip320.spec")
 SPARK = ("--conf", "spark.ui.enabled=false", "--conf", "spark.driver.memory=512m")

@@ -17,7 +17,8 @@ from pyspark.errors import PySparkException
 
 from spark.small import program
 from specchk.export.arrow import ArrowStorage
-from specchk.export.storage import LocalStorage, Storage, Unwritable, storage_at
+from specchk.export.places import storage_at
+from specchk.export.storage import LocalStorage, Storage, Unwritable
 from specchk.native import compiler
 from specchk.native.compiler import exchange_code, load_exchange
 from specchk.native.exchange import BUDGET, LEAST, Buckets, address_of, capacity, exchange_worker

@@ -17,7 +17,8 @@ from typing import Any
 from msgspec import Struct
 
 from specchk.export.parts import MANIFEST, TablePart
-from specchk.export.storage import Storage, answering
+from specchk.export.places import answering
+from specchk.export.storage import Storage
 from specchk.search.engine import Unusable
 
 SCHEMA = "specchk.export/1"

@@ -24,7 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct, field
 
-from specchk.export.storage import Data, Unwritable, answering, local_path, storage_at
+from specchk.export.places import answering, local_path, storage_at
+from specchk.export.storage import Data, Unwritable
 from specchk.kept import replace
 from specchk.search.engine import Unusable
 

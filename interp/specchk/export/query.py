@@ -23,7 +23,8 @@ from msgspec import Struct
 from specchk.export.columns import distinct
 from specchk.export.manifest import Export
 from specchk.export.pairs import Pairs
-from specchk.export.storage import Storage, local_path
+from specchk.export.places import local_path
+from specchk.export.storage import Storage
 from specchk.guardian import temporary_folder
 
 Reader = Callable[[Any], Any]

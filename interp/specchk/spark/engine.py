@@ -23,7 +23,8 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 from pyspark import SparkContext
 
-from specchk.export.storage import Storage, Unwritable, answering, as_all_name_it, storage_at
+from specchk.export.places import answering, as_all_name_it, storage_at
+from specchk.export.storage import Storage, Unwritable
 from specchk.guardian import temporary_folder
 from specchk.ir.program import Program
 from specchk.ir.types import Room

@@ -15,7 +15,7 @@ from pathlib import Path
 from crc32c import crc32c
 from msgspec import Struct
 
-from specchk.export.storage import storage_at
+from specchk.export.places import storage_at
 from specchk.ir.program import Program
 from specchk.native.compiler import load_exchange
 from specchk.native.exchange import exchange_worker

@@ -19,7 +19,7 @@ from msgspec import Struct
 from pyarrow import fs
 
 from specchk.export.arrow import system_of
-from specchk.export.storage import as_all_name_it, local_path
+from specchk.export.places import as_all_name_it, local_path
 from specchk.search.engine import Unusable
 
 __all__ = ["RecordingListing", "as_all_name_it", "listed", "names_in", "read", "size_of"]

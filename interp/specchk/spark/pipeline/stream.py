@@ -19,7 +19,7 @@ from pyspark import SparkContext
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from specchk.export.storage import local_path
+from specchk.export.places import local_path
 from specchk.search.engine import Unusable
 from specchk.spark.jobs import Failed, reason_of
 from specchk.spark.pipeline.files import SUFFIX, size_of

@@ -23,7 +23,8 @@ from msgspec import Struct
 
 from specchk.export.manifest import manifest_of
 from specchk.export.parts import MANIFEST, TablePart
-from specchk.export.storage import Storage, Unwritable, require_answer, storage_at
+from specchk.export.places import require_answer, storage_at
+from specchk.export.storage import Storage, Unwritable
 from specchk.search.engine import Unusable
 from specchk.spark.pipeline.files import names_in
 

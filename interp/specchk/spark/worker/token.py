@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from specchk.export.storage import LocalStorage, Unwritable, storage_at
+from specchk.export.places import storage_at
+from specchk.export.storage import LocalStorage, Unwritable
 
 ROOM = bytes(1 << 16)  # what must fit: more than a file system keeps in its names
 FOLDER = "reach"
