@@ -248,6 +248,49 @@ def test_a_look_that_is_cut_short_says_nothing_of_what_it_did_not_find(
     assert "the first may be unreachable" in render_proof(proof, 80)
 
 
+ESCROW = """spec escrow
+var held : -3..3 = 1
+var queue : 0..3 = 0
+var signed : 0..3 = 0
+action withdraw():
+    require queue < 2
+    queue' = queue + 1
+action sign(n: 1..3):
+    require queue >= n and signed < n
+    signed' = n
+action execute():
+    require signed > 0
+    held' = held - signed
+    queue' = queue - signed
+    signed' = 0
+invariant non_negative: held >= 0
+deadlock ok
+model m:
+    expect violates non_negative in 4 steps
+"""
+
+
+def test_a_reachable_counterexample_is_a_shortest_one(tmp_path: Path) -> None:
+    """Induction fails from a state in which nothing is held, 3 steps after a search does (specl#60)."""
+    found = program_of(ESCROW, tmp_path)
+    assert found is not None
+    verdict = prove(found, ProofOptions()).verdict
+    assert isinstance(verdict, Violated)
+    assert verdict.violations[0] == search(found, Options()).verdict.violations[0]  # type: ignore[union-attr]
+    assert verdict.violations[0].name == "non_negative"
+
+
+def test_a_counterexample_that_may_be_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look ends after the first state of the failure, and before the failure itself."""
+    monkeypatch.setattr(proofs, "LOOK", Budget(max_states=1))
+    proof = proof_of(tmp_path, more="invariant wrong: high < 1")
+    assert isinstance(proof.verdict, Violated)
+    (violation,) = proof.verdict.violations
+    assert violation.notes == (proofs.MAY_BE_LONG,)
+    assert proofs.MAY_BE_LONG in render_proof(proof, 200)
+    assert proof_json(proof, 10)["violations"][0]["notes"] == [proofs.MAY_BE_LONG]
+
+
 def test_renamed_actions_are_asked_once() -> None:
     """With three replicas, one of which leads, the followers' actions are copies of each other."""
     found = program("two_round_fetch_proof.spec", "three_replicas")

@@ -52,6 +52,7 @@ from specchk.symbolic.replay import Replay, ReplayPath
 
 LOOK = Budget(max_seconds=5.0)  # for finding counterexamples to induction among the enumerated states
 EACH = 8  # instances per task: each task encodes the hypothesis once
+MAY_BE_LONG = "this may not be a shortest counterexample: a search without --prove shows one"
 NO_INVARIANTS = "the model has no invariant to prove"
 
 
@@ -247,7 +248,7 @@ def _concluded(
     open_ = work.open
     verdict: Verdict
     if ways:
-        verdict = Violated(tuple([_violation(failures[index], way) for index, way in sorted(ways.items())]))
+        verdict = Violated(tuple(sorted(ways.values(), key=_length)))
     elif failures:
         shown = ", ".join(f"`{name}`" for name in dict.fromkeys(f.name for f in failures))
         verdict = Inconclusive(f"induction does not prove {shown}", budget=False)
@@ -281,31 +282,38 @@ def _failures(program: Program, answers: list[ObligationResult]) -> tuple[Failur
     return tuple(failures.values())
 
 
-def _violation(failure: Failure, way: Trace) -> Violation:
-    """A violation, from a failure whose first state is reachable."""
-    trace = Trace(way.initial, (*way.steps, *failure.trace.steps))
-    return Violation(failure.kind, failure.name, trace, failure.blame)
+def _length(violation: Violation) -> int:
+    return len(violation.trace.steps) if violation.trace is not None else 0
 
 
 def _looked_up(
     program: Program, failures: tuple[Failure, ...], meter: Meter
-) -> tuple[dict[int, Trace], bool]:
-    """Traces to those first states that are among the enumerated states, and whether all were enumerated.
+) -> tuple[dict[int, Violation], bool]:
+    """The failures that are reachable, by number, and whether all states were enumerated.
 
-    One search by the reference engine for all of them, ended after a few seconds.
+    One search by the reference engine for all of them and for their first states, ended after a few seconds.
     """
     span = nowhere(program)
     differ = [
         Property("invariant", str(index), _differs(program, failure.trace.initial), 0, span)
         for index, failure in enumerate(failures)
     ]
+    proved = {(p.kind, p.name) for p in (*program.invariants, *program.step_invariants)}
+    tried = _without(program, proved - {(failure.kind, failure.name) for failure in failures})
     # "The state is not this one" as an invariant: its violation is a trace to the state.
-    searched = without_ends(replace(program, invariants=tuple(differ), step_invariants=()))
+    searched = without_ends(replace(tried, invariants=(*tried.invariants, *differ)))
     options = Options(meter.within(LOOK), symmetry=False, keep_going=True)
     search = Search(searched, options)
     explore(ReferenceEngine(search))
-    violations = search.findings.found.values()
-    ways = {int(v.name): v.trace for v in violations if v.trace is not None and v.kind == "invariant"}
+    found, ways = search.findings.found, dict[int, Violation]()
+    for index, failure in enumerate(failures):
+        way = found.get(("invariant", str(index)))
+        if (shortest := found.get((failure.kind, failure.name))) is not None:
+            ways[index] = shortest
+        elif way is not None and way.trace is not None:
+            trace = Trace(way.trace.initial, (*way.trace.steps, *failure.trace.steps))
+            # The search would have met the failure itself, had it not been ended.
+            ways[index] = Violation(failure.kind, failure.name, trace, failure.blame, notes=(MAY_BE_LONG,))
     return ways, not search.is_stopped
 
 
