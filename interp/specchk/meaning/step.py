@@ -189,7 +189,6 @@ class Compiled:
 
     def _emit(self, first: int, count: int) -> Run:
         stepper, reach, pending = self.stepper, self._reach(first, count), self.pending
-        counts, point = self.stepper.counts, self.action.point
 
         def emit(e: list[Any]) -> None:
             if e[pending] is None:
@@ -198,9 +197,18 @@ class Compiled:
                 raise e[pending]
             else:
                 stepper.horizon_cuts += 1
+
+        return self._counted(emit)
+
+    def _counted(self, run: Run) -> Run:
+        """The end of a path, counted; overridden where no coverage is counted."""
+        counts, point = self.stepper.counts, self.action.point
+
+        def counted(e: list[Any]) -> None:
+            run(e)
             counts[point] += 1
 
-        return emit
+        return counted
 
     def _reach(self, first: int, count: int) -> Run:
         """Add a successor; overridden in `meaning.tracing`."""

@@ -105,14 +105,17 @@ class NamedAction(Compiled):
 
     stepper: NamedSteps
 
-    def _emit(self, first: int, count: int) -> Run:
+    def _reach(self, first: int, count: int) -> Run:
         del first, count
         append, begin, end = self.stepper.reached.append, self.size, 2 * self.size
 
-        def emit(e: list[Any]) -> None:
+        def reach(e: list[Any]) -> None:
             append(tuple(e[begin:end]))
 
-        return emit
+        return reach
+
+    def _counted(self, run: Run) -> Run:
+        return run
 
     def _covered(self, point: int, run: Run) -> list[RuleText]:
         del point
