@@ -208,10 +208,10 @@ def by_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a worker return after each piece of its level, as for a checkpoint."""
     work = Store.work
 
-    def one_piece(store: Store, looking: Callable[[], bool], threads: int) -> None:
+    def one_piece(store: Store, looking: Callable[[], bool]) -> None:
         end = store.control[SharedWord.WORK_END]
         store.control[SharedWord.WORK_END] = min(store.control[SharedWord.CURSOR] + 1, end)
-        work(store, looking, threads)
+        work(store, looking)
         store.control[SharedWord.WORK_END] = end
 
     monkeypatch.setattr(Store, "work", one_piece)

@@ -64,12 +64,12 @@ def test_each_model_of_a_test_has_the_limit_for_itself(tmp_path: Path) -> None:
     file = tmp_path / "scenario.spec"
     file.write_text(text.replace("0..1000000", "0..3").replace("n' = n + 1", "require n < 3\n    n' = n + 1")
                     .replace("model m:\n", "deadlock ok\nmodel m:\n"), encoding="utf-8")  # fmt: skip
-    with process("test", str(file), "--json", "--max-seconds", "2") as running:
+    with process("test", str(file), "--json", "--max-seconds", "6") as running:
         out, err = running.communicate(timeout=HANG_S)
     results = json.loads(out)["results"]
     assert running.returncode == 10, err
     assert [result["passed"] for result in results] == [True, False]
-    assert results[1]["problems"] == ["the limit of 2 s (--max-seconds) was reached"]
+    assert results[1]["problems"] == ["the limit of 6 s (--max-seconds) was reached"]
 
 
 def test_the_loading_of_a_tested_file_is_limited(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from conform.bank import BankBinding, bank
 from conform.test_adapter import stubborn
 from hang import HANG_S
-from specchk.conform.adapter import guardian
+from specchk import guardian
 from specchk.conform.contract.binding import BindingError, action
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.suites import run_product

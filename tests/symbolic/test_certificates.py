@@ -288,7 +288,10 @@ def test_what_is_violated_has_no_certificate(tmp_path):
     [
         ([FETCH], "for --engine symbolic and for --prove"),
         ([FETCH, "--prove", "--k", "2"], "induction from one state"),
-        ([FETCH, "--engine", "symbolic", "--certificate", "no/such/run.cert"], "there is no folder no/such"),
+        (
+            [FETCH, "--engine", "symbolic", "--certificate", "no/such/run.cert"],
+            "run.cert cannot be written: there is no folder",
+        ),
     ],
 )
 def test_a_certificate_of_what_has_none_is_a_usage_error(options, message, tmp_path):
