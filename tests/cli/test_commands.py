@@ -97,7 +97,7 @@ REJECTED = {
     "scenario way on other:\n    put(0) where of == { k: 0 for k in {0, 1} }\n": "S309",
     "scenario way on other:\n    put(card({ { k: 0 for k in {0, 1} } }))\n": "S309",
     "liveness ends: eventually of[0] == 1 or always of[0] == 0\n": "S601",
-    "fair put(k)\nliveness ends: eventually of[0] == 1\n": "S604",
+    "liveness ends: forall k, n in Key: eventually of[k] == n\n": "S604",
 }
 
 
@@ -125,7 +125,7 @@ model other extends m:
 
 LATER = {
     "    properties ends\n": "S601",
-    "    properties keeps\n    Last = 69\n": "S604",
+    "    properties pairs\n    Last = 69\n": "S604",
     "    actions put, several\n    Last = 20\n": "S510",
     "    ignore of\n": "S513",
 }
@@ -143,6 +143,7 @@ action put(k: Key):
 action several(a: Key, b: Key, c: Key, d: Key, e: Key):
     of'[a] = of[b] * of[c] * of[d] * of[e]
 liveness keeps: eventually of[0] == 1
+liveness pairs: forall k, n in Key: eventually of[k] == n
 liveness ends: eventually of[0] == 1 or always of[0] == 0
 constraint small: sum(of[k] for k in Key) < 3
 deadlock ok

@@ -48,6 +48,24 @@ model m:
 """
 
 
+MANY = """
+spec many
+type M = 0..71
+var todo : set[M] = {{}}
+action add(m: M):
+    require m in {{0, 71}} and m not in todo
+    todo' = todo union {{m}}
+action handle(m: M):
+    require m in todo
+    todo' = todo - {{m}}
+fair handle({})
+liveness done: 71 in todo leadsto 71 not in todo
+deadlock ok
+model m:
+    expect holds
+"""
+
+
 @pytest.mark.parametrize("run", ENGINES)
 def test_a_budget_that_ends_the_check_leaves_no_verdict(run: Runs, tmp_path: Path) -> None:
     """The states are all found and safe; their obligations are unknown."""
@@ -166,10 +184,18 @@ model m:
 
 
 def test_too_many_conditions_are_rejected(tmp_path: Path) -> None:
-    many = QUEUE.format("(c, how)\nfair ask(c)").replace("Client = 2", "Client = 32")
     with pytest.raises(SpecError) as caught:
-        program_of(many, tmp_path)
+        program_of(MANY.format("m").replace("71", "1024"), tmp_path)
     assert [found.code for found in caught.value.diagnostics] == ["S604"]
+
+
+@pytest.mark.parametrize("run", ENGINES)
+@pytest.mark.parametrize(("kept", "expected"), [("m", "holds"), ("_", "violated")])
+def test_conditions_may_be_more_than_the_bits_of_a_word(
+    run: Runs, kept: str, expected: str, tmp_path: Path
+) -> None:
+    """The condition of 71 decides; without it 0 is handled for ever."""
+    assert verdict(run(program_of(MANY.format(kept), tmp_path))) == expected
 
 
 def test_beyond_the_limit_a_loop_is_fair_and_not_called_the_shortest(

@@ -25,7 +25,7 @@ from specchk.lang.text.source import Span
 from specchk.meaning.values import show
 
 MAX_CLAUSES = 1 << 12
-MAX_CONDITIONS = 64  # a set of them is one word
+MAX_CONDITIONS = 1024
 _OPERATORS = frozenset({"leadsto", "eventually", "always"})
 _CONSTANT = "a `forall` around a temporal formula ranges over constants"
 Bindings = tuple[tuple[str, str], ...]  # names and values, as a report shows them

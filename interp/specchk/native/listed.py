@@ -37,10 +37,15 @@ class StepsInStore:
         """The memory of the lists, in bytes."""
         graph = self.graph
         lists = (
-            graph.start, graph.target, graph.label, graph.enabled, graph.cut, graph.parent, graph.level,
-            self.order, self._positions,
-        )  # fmt: skip
-        return sum(one.itemsize * len(one) for one in lists)
+            graph.start,
+            graph.target,
+            graph.label,
+            graph.parent,
+            graph.level,
+            self.order,
+            self._positions,
+        )
+        return sum(one.itemsize * len(one) for one in lists) + 8 * len(graph.enabled) + 8 * len(graph.cut)
 
     def state(self, number: int) -> State:
         """The state with a number in the graph."""

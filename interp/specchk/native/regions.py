@@ -25,6 +25,7 @@ from specchk.native.kernel.numbered_steps import NO_PREDICATE
 from specchk.native.lanes import Lanes, Segment
 from specchk.native.listed import StepsInStore
 from specchk.native.machine.frames import Lane, Owing, Thread
+from specchk.native.machine.layout import WORD
 from specchk.native.machine.memory import Region
 from specchk.native.machine.runs import Run
 from specchk.native.store import Store
@@ -41,7 +42,9 @@ FIRST_EDGE = 8  # lower places have other meanings
 
 def are_numbered(fair: FairSteps) -> bool:
     """Whether compiled code can find regions; otherwise the reference stepper lists all steps."""
-    return not fair.lists_horizon and has_judged_predicates(fair.program)
+    # A set of conditions is one word of a successor.
+    is_narrow = len(fair.conditions) <= WORD
+    return is_narrow and not fair.lists_horizon and has_judged_predicates(fair.program)
 
 
 class StepsOfSearch:

@@ -235,15 +235,15 @@ refines abstract with { finished = done }
         "S604", "too many temporal clauses or fairness conditions",
         """A `forall` around a temporal formula gives a clause for each of its values, at most 4096
         in a property.  Fairness of instances gives a condition for each combination of the parameters'
-        values, at most 64 in a model.""",
+        values, at most 1024 in a model.""",
         """Choose smaller constants, or omit parameters of the fair actions (`_`).""",
         """
 spec crowded
-var done : 0..99 = 0
-action finish(n: 0..99):
+var done : 0..1999 = 0
+action finish(n: 0..1999):
     done' = n
 fair finish(n)
-liveness ends: eventually done == 99
+liveness ends: eventually done == 1999
 model default:
     expect holds
 """,

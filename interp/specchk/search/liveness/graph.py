@@ -24,8 +24,9 @@ class StepGraph(Struct):
     start: array[int] = field(default_factory=lambda: array("Q", [0]))
     target: array[int] = field(default_factory=lambda: array("I"))
     label: array[int] = field(default_factory=lambda: array("I"))
-    enabled: array[int] = field(default_factory=lambda: array("Q"))
-    cut: array[int] = field(default_factory=lambda: array("Q"))
+    # Of shared numbers, since sets of conditions may be wider than a word.
+    enabled: list[int] = field(default_factory=list)
+    cut: list[int] = field(default_factory=list)
     parent: array[int] = field(default_factory=lambda: array("q"))
     level: array[int] = field(default_factory=lambda: array("I"))
     masks: list[int] = field(default_factory=list)
@@ -47,13 +48,16 @@ class StepGraph(Struct):
         """Give the first unexpanded state its steps: the successors, each with the conditions it meets."""
         for after, mask in steps:
             self.target.append(after)
-            if mask not in self._labels:
-                self._labels[mask] = len(self.masks)
-                self.masks.append(mask)
-            self.label.append(self._labels[mask])
+            self.label.append(self._label(mask))
         self.start.append(len(self.target))
-        self.enabled.append(enabled)
-        self.cut.append(cut)
+        self.enabled.append(self.masks[self._label(enabled)])
+        self.cut.append(self.masks[self._label(cut)])
+
+    def _label(self, mask: int) -> int:
+        if mask not in self._labels:
+            self._labels[mask] = len(self.masks)
+            self.masks.append(mask)
+        return self._labels[mask]
 
     def steps(self, number: int) -> Iterator[tuple[int, int]]:
         """The steps of a state: each successor, with the conditions that the step meets."""

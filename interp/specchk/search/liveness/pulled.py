@@ -32,8 +32,8 @@ class PulledFairness:
         self.graph = graph
         self.fair = fair
         self.pause = pause
-        self.enabled = array("Q")
-        self.taken = array("Q")
+        self.enabled: list[int] = []
+        self.taken: list[int] = []
         self._numbers: dict[State, int] = {}
         self._steps: list[tuple[dict[State, int], int]] = []
         images = array("I")

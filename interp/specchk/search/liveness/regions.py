@@ -11,7 +11,6 @@ any enabled fair condition, then the lasso of the fewest steps.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Protocol
@@ -178,7 +177,7 @@ class ListedRegion(Struct):
         graph = self.owed.graph
         # As if what only a cut step enables were not enabled: a rest or fair loop that this makes is one
         # that the real system might leave, by a step that no bound lets us see.
-        taken = array("Q", (a & ~b for a, b in zip(graph.enabled, graph.cut, strict=True)))
+        taken = [a & ~b for a, b in zip(graph.enabled, graph.cut, strict=True)]
         self.source.at_horizon.update(self._rests(taken), *self._fair(taken))
 
     def _rests(self, enabled: Sequence[int]) -> Iterator[int]:
