@@ -6,10 +6,12 @@
 The models are in `hostile/`, with the commands to run on each in their first lines, and in `GENERATED`.  Each
 command that has the limit is run in a process of its own, twice: first with an empty cache, then with what
 the first run kept (`--cold`: only the first).  A figure is the time of the process beyond the seconds of the
-limit, start and end of Python included; of a limit of states or memory it is all of the time.  `test` has
-the limit for each model and scenario.  With `--max-seconds S` each process has to end within S + 1 s, and
-each has to end with a verdict or a refusal (`CODES`) and not with a signal.  Prints each run and a table of
-commands with the machine's load, and exits with 1 where a run is not fine.
+limit, start and end of Python included.  `test` has the limit for each model and scenario.  Each process has
+to end within 1 s of `--max-seconds`, with a verdict or a refusal (`CODES`) and not with a signal.  Prints
+each run and a table of commands with the machine's load, and exits with 1 where a run is not fine.
+
+For other limits give a time, too, since not every model needs many states, or much memory, in a time:
+`--limit "--max-memory 400M --max-seconds 10"`.  The table has the most memory that a process had.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -99,6 +102,7 @@ class Run:
     beyond: float
     code: int
     line: str
+    mebibytes: int
 
     @property
     def is_fine(self) -> bool:
@@ -110,27 +114,27 @@ def measured(name: str, command: str, limit: str, cache: str, *, is_cold: bool) 
     """Run one command in the folder of the cache."""
     spec = Path(cache) / f"{name}.spec"
     spec.write_text(models()[name][0], encoding="utf-8")
-    option, value = limit.split()
-    seconds = float(value) if option == "--max-seconds" else 0.0
+    options = dict(zip(limit.split()[::2], limit.split()[1::2], strict=True))
+    seconds = float(options.get("--max-seconds", 0.0))
     kind, *rest = shlex.split(command)
     if kind == "test":
         seconds *= len(PART.findall(models()[name][0]))
-    words = [sys.executable, "-m", "specchk", kind, str(spec), *rest, option, value]
+    words = [sys.executable, "-m", "specchk", kind, str(spec), *rest, *limit.split()]
     began = time.monotonic()
     # Into a file: Java that is about to start holds pipes for seconds after the command.
     with Path(cache, "out").open("wb") as file:
         process = subprocess.Popen(
             words, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, "XDG_CACHE_HOME": cache}
         )
-        try:
-            process.wait(timeout=seconds + HANGS_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        killing = threading.Timer(seconds + HANGS_S, process.kill)
+        killing.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        killing.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
     beyond = time.monotonic() - began - seconds
     lines = Path(cache, "out").read_text(encoding="utf-8", errors="replace").strip().splitlines() or [""]
     line = lines[0 if process.returncode in CODES else -1]
-    return Run(name, command, is_cold, beyond, process.returncode, line[:90])
+    return Run(name, command, is_cold, beyond, process.returncode, line[:90], usage.ru_maxrss >> 10)
 
 
 def chosen(limit: str, only: str, without: str) -> Iterator[tuple[str, str]]:
@@ -148,12 +152,14 @@ def table(runs: Sequence[Run]) -> Iterator[str]:
     groups = defaultdict(list)
     for run in runs:
         groups[" ".join(word for word in run.command.split() if not word.isdigit())[:40]].append(run)
-    yield "| command | runs | median | longest | not fine |"
-    yield "|---|---|---|---|---|"
+    yield "| command | runs | median | longest | most memory | not fine |"
+    yield "|---|---|---|---|---|---|"
     for command, each in (*sorted(groups.items()), ("all", list(runs))):
         times = [run.beyond for run in each]
+        most = max(run.mebibytes for run in each)
         bad = sum(not run.is_fine for run in each)
-        yield f"| `{command}` | {len(each)} | {median(times):.2f} s | {max(times):.2f} s | {bad} |"
+        figures = f"{len(each)} | {median(times):.2f} s | {max(times):.2f} s | {most} MiB | {bad}"
+        yield f"| `{command}` | {figures} |"
 
 
 def main() -> None:
@@ -174,7 +180,7 @@ def main() -> None:
                 loads.append(os.getloadavg()[0])
                 mark = "  " if run.is_fine else "! "
                 way = "cold" if is_cold else "warm"
-                figures = f"{mark}{run.beyond:6.2f} s  {run.code:3}  {way}"
+                figures = f"{mark}{run.beyond:6.2f} s {run.mebibytes:5} MiB  {run.code:3}  {way}"
                 print(f"{figures}  {name}: {command}  | {run.line}", flush=True)
     many = len({run.name for run in runs})
     load = f"load average {min(loads):.1f} to {max(loads):.1f}"
