@@ -7,10 +7,10 @@ from conformance.apache_kafka.agents import agent_jar
 from conformance.apache_kafka.releases import NEWEST, Unavailable
 from conformance.apache_kafka.stories import STORIES, Outcome, run_story
 
-LOSES = [("0.10.2.2", "S29"), ("0.10.2.2", "S31"), ("1.1.1", "B3"), ("1.1.1", "B5"), ("1.1.1", "B20")]
-LOSES += [("4.0.0", "KAFKA-18991"), ("4.4.0", "B11"), ("4.4.0", "B16")]
-PREVENTS = [("0.11.0.3", "S29"), ("0.11.0.3", "S31"), ("2.4.1", "B3"), ("2.4.1", "B5"), ("2.4.1", "B20")]
-PREVENTS += [("4.1.1", "KAFKA-18991"), ("4.4.0", "B11-ELR")]
+LOSES = [("0.10.2.2", "S29"), ("0.10.2.2", "S31"), ("1.1.1", "B3"), ("1.1.1", "B4"), ("1.1.1", "B5")]
+LOSES += [("1.1.1", "B20"), ("4.0.0", "KAFKA-18991"), ("4.4.0", "B11"), ("4.4.0", "B16")]
+PREVENTS = [("0.11.0.3", "S29"), ("0.11.0.3", "S31"), ("2.4.1", "B3"), ("2.4.1", "B4"), ("2.4.1", "B5")]
+PREVENTS += [("2.4.1", "B20"), ("4.1.1", "KAFKA-18991"), ("4.4.0", "B11-ELR")]
 
 
 @pytest.fixture
