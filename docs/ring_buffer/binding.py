@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from specchk import At, BadFile, BadSpec
 from specchk.conform.adapter import ProcessBinding, request
-from specchk.conform.contract import At, BadFile, BadSpec
 
 
 class RingBinding(ProcessBinding):

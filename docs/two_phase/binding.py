@@ -5,8 +5,7 @@ from typing import Any
 
 from two_phase import UNDECIDED, Coordinator, Log, Participant
 
-from specchk.conform.contract import Accepted, Answer, At, Binding, Impossible, Refused, action, project
-from specchk.conform.contract.known_bad import BadCode, BadSpec
+from specchk import Accepted, Answer, At, BadCode, BadSpec, Binding, Impossible, Refused, action, project
 
 LEADER = "coordinator"
 

@@ -57,7 +57,7 @@ def test_the_verdict_comes_first_and_decides_the_exit_code(
     ("args", "message"),
     [
         ([], "Usage"),
-        (["rnu"], "Did you mean 'run'?"),
+        (["rnu"], "Did you mean 'specchk run'?"),
         (["run"], "Missing argument 'FILE'"),
         (["run", "shop.spec", "--modle", "good"], "--model"),
         (["run", "shop.spec", "--set", "Most"], "not of the form CONSTANT=VALUE"),

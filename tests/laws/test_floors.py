@@ -95,9 +95,9 @@ HIDDEN = {
 }
 # Modules imported by name: commands, so that `--help` imports none of them, engines with a heavy library,
 # what draws, because most runs do not, pyarrow for object stores, which a task of Spark's seldom needs,
-# and the parser, because trees are kept.
+# the parser, because trees are kept, and the names of a binding, because most imports are of a module.
 LAZY_TABLES = {
-    "specchk.cli.main", "specchk.cli.engines", "specchk.search.engines", "replog.cli",
+    "specchk", "specchk.cli.main", "specchk.cli.engines", "specchk.search.engines", "replog.cli",
     "specchk.export.places", "specchk.lang.syntax.reading",
 }  # fmt: skip
 

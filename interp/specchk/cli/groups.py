@@ -101,7 +101,7 @@ def takes(**groups: type[Any]) -> Callable[[F], F]:
 def _declared(group: type[Any], member: Field[Any]) -> Callable[[F], F]:
     about = member.metadata
     if not about["names"]:
-        return click.argument(member.name, **about["given"])
+        return click.argument(member.name, **{"type": click.Path(), **about["given"]})
     given = {
         "is_flag": member.type == "bool", "multiple": str(member.type).startswith("tuple"),
         "show_default": "default" in about["given"],

@@ -10,6 +10,7 @@ import gc
 import sys
 from functools import partial
 from importlib import import_module
+from shlex import quote
 from types import MappingProxyType
 
 import click
@@ -40,6 +41,11 @@ COMMANDS = MappingProxyType(
         "explain": ("commands.explain", "Explain a diagnostic code."),
     }
 )
+# What other programs call it -> what to write here.
+ELSEWHERE = MappingProxyType({
+    "help": "--help", "version": "--version", "verify": "run", "prove": "run FILE --prove", "lint": "check",
+    "typecheck": "check", "parse": "check", "format": "fmt", "trace": "draw",
+})  # fmt: skip
 # Definitions are put into each other, so trees are deeper than one declaration may be (`build.MAX_DEPTH`),
 # and the passes take several frames for each level.
 RECURSION_LIMIT = 20_000
@@ -80,9 +86,9 @@ class Commands(click.Group):
         if name and name not in COMMANDS:
             from difflib import get_close_matches
 
-            close = get_close_matches(name, COMMANDS, n=1)
-            hint = f" Did you mean '{close[0]}'?" if close else ""
-            ctx.fail(f"No such command '{name}'.{hint}")
+            close = [ELSEWHERE.get(name, ""), *get_close_matches(name, COMMANDS, n=1), ""]
+            meant = f"run {quote(name)}" if name.endswith(".spec") else close[0] or close[1]
+            ctx.fail(f"No such command '{name}'." + (f" Did you mean 'specchk {meant}'?" if meant else ""))
         return super().resolve_command(ctx, args)
 
 

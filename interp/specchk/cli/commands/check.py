@@ -18,7 +18,7 @@ from specchk.search.symmetry import asymmetry
 
 
 @click.command("check")
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def command(files: Sequence[str], as_json: bool) -> None:
     """Check spec FILES (or folders of them): syntax, names, types, levels, and every model's constants.

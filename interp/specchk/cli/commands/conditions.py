@@ -26,7 +26,7 @@ MOST_STATES = 50_000  # of a proposed model: beyond, suites of it take long
 
 
 @click.command("conditions")
-@click.argument("file")
+@click.argument("file", type=click.Path())
 @click.option(
     "--model", "models", multiple=True, metavar="M",
     help="Model to use; by default the file's first.  With several, deciding in one of them is enough.",

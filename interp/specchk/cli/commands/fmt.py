@@ -19,7 +19,7 @@ from specchk.lang.text.diagnostics import Report, SpecError
 
 
 @click.command("fmt")
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--check", "only_check", is_flag=True, help="Change nothing; exit with 10 if a file is not formatted."
 )

@@ -52,7 +52,7 @@ class TestChoice(Struct, frozen=True):
 
 
 @click.command("test")
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--model",
     "models",
