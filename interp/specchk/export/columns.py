@@ -58,7 +58,7 @@ def column_of(kind: Type) -> Column:
         case Bool():
             return Column(pa.bool_(), bool)
         case Int():
-            fitting = (found for numbers, found in _NUMBERS if kind.low in numbers and kind.high in numbers)
+            fitting = (column for numbers, column in _NUMBERS if kind.low in numbers and kind.high in numbers)
             number = next(fitting, pa.string())
             return Column(number, str if pa.types.is_string(number) else int)
         case Enum() | Sort():
@@ -135,7 +135,7 @@ def _pairs(key: Type, value: Type) -> Column:
     keys, values = column_of(key), column_of(value)
 
     def plain(given: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-        return [(keys.plain(one), values.plain(of_one)) for one, of_one in given]
+        return [(keys.plain(key), values.plain(value)) for key, value in given]
 
     if isinstance(key, Option):
         pair = pa.struct([("key", keys.type), ("value", values.type)])

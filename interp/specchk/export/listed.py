@@ -69,8 +69,8 @@ class StepWriter:
         count = self._listing[Listing.FILLED]
         if not count:
             return
-        data = [pa.foreign_buffer(self._listing[word], 8 * count) for word in _ARRAYS]
-        sources, labels, targets = (pa.Array.from_buffers(pa.int64(), count, [None, some]) for some in data)
+        arrays = [pa.foreign_buffer(self._listing[word], 8 * count) for word in _ARRAYS]
+        sources, labels, targets = (pa.Array.from_buffers(pa.int64(), count, [None, data]) for data in arrays)
         inside = pc.greater_equal(labels, 0)
         ends = pa.Array.from_buffers(pa.int64(), count, [inside.buffers()[1], targets.buffers()[1]])
         self._table.add(pa.table([sources, ends, *self._labels.columns(labels)], EDGES.names))

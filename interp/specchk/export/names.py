@@ -50,8 +50,8 @@ class Naming:
         names, shared, ends = self._names.address, self._shared.address, self._ends.address
         self._kernel.call["identify"](address, count, names)
         self._kernel.call["share_names"](names, count, ends, shared)
-        found = array("Q", ctypes.string_at(ends, 8 * NAME_SHARES))
-        return self._view[: 8 * count], SharedNames(ctypes.string_at(shared, 8 * count), found)
+        ends_of_shares = array("Q", ctypes.string_at(ends, 8 * NAME_SHARES))
+        return self._view[: 8 * count], SharedNames(ctypes.string_at(shared, 8 * count), ends_of_shares)
 
     def release(self) -> None:
         """Free the memory."""
@@ -80,14 +80,14 @@ def names_of(
 
 def require_distinct(kernel: Loaded, names: Sequence[SharedNames]) -> None:
     """Raise `Unwritten` if two states have the same name, as in one of 2^65 / states^2 exports."""
-    ends = [sum(some.ends[number] for some in names) for number in range(NAME_SHARES)]
+    ends = [sum(block.ends[number] for block in names) for number in range(NAME_SHARES)]
     largest = max(end - start for start, end in pairwise((0, *ends)))
     slots = 2 << largest.bit_length()
     table, block = Region(8 * slots), Words(NameTable.SIZE)
     block[NameTable.SLOTS], block[NameTable.MASK] = table.address, slots - 1
     try:
         for number in range(NAME_SHARES):
-            share = b"".join([some.share(number) for some in names])
+            share = b"".join([block.share(number) for block in names])
             ctypes.memset(table.address, 0, 8 * slots)
             kernel.call["repeats"](block.address, address_of_bytes(share), len(share) // 8)
     finally:

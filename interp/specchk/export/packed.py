@@ -23,7 +23,7 @@ from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.memory import Region
 
 BLOCK = 1 << 16  # states of a row group
-UNPACKED = 1 << 16  # words of states that become columns at once, while they are in the processor's cache
+UNPACKED = 1 << 15  # words of states that become columns at once, while they are in the processor's cache
 
 
 class Written(Struct):
@@ -63,13 +63,12 @@ class PackedWriter:
     def add(self, level: int, address: int, count: int, *, expanded: bool) -> None:
         """Write states at an address, and the steps of those that were expanded."""
         while count:
-            some = min(count, BLOCK - self._count)
-            ctypes.memmove(
-                self._block.address + self._count * self.state_bytes, address, some * self.state_bytes
-            )
-            self._runs.append(StateRun(level, some, expanded))
-            self._count += some
-            address, count = address + some * self.state_bytes, count - some
+            fitting = min(count, BLOCK - self._count)
+            size = fitting * self.state_bytes
+            ctypes.memmove(self._block.address + self._count * self.state_bytes, address, size)
+            self._runs.append(StateRun(level, fitting, expanded))
+            self._count += fitting
+            address, count = address + size, count - fitting
             if self._count == BLOCK:
                 self._flush()
 
@@ -95,9 +94,9 @@ class PackedWriter:
         expanded = pa.concat_arrays([pa.repeat(pa.scalar(run.is_expanded), run.count) for run in runs])
         tables = []
         for first in range(0, count, rows):
-            address, some = self._block.address + first * self.state_bytes, min(rows, count - first)
-            about = [column.slice(first, some) for column in (ids, levels, expanded)]
-            columns = [*about, *states_at(address, some, self._layout)]
+            address, length = self._block.address + first * self.state_bytes, min(rows, count - first)
+            about = [column.slice(first, length) for column in (ids, levels, expanded)]
+            columns = [*about, *states_at(address, length, self._layout)]
             tables.append(pa.Table.from_arrays(columns, self._states.schema.names))
         self._states.add(pa.concat_tables(tables))
         self.written.names.append(shared)

@@ -58,8 +58,8 @@ def answered(exports: Sequence[Export], text: str) -> Iterator[Answer]:
         try:
             result = connection.execute(_statement(connection, text))
             columns = result.description or []
-            readers = [_reader(one[1]) for one in columns]
-            yield Answer([str(one[0]) for one in columns], _rows(result, readers))
+            readers = [_reader(column[1]) for column in columns]
+            yield Answer([str(column[0]) for column in columns], _rows(result, readers))
         except duckdb.Error as error:
             raise BadQuery(_reason(str(error), exports, schemas)) from error
 
@@ -92,15 +92,15 @@ def _reader(kind: Any) -> Reader | None:
 def _map_reader(key: Any, item: Any) -> Reader:
     readers, is_named = (_reader(key), _reader(item)), key.id in _NAMES
 
-    def read(found: dict[Any, Any] | None) -> Pairs | None:
-        if found is None:
+    def read(pairs: dict[Any, Any] | None) -> Pairs | None:
+        if pairs is None:
             return None
-        is_split = key.id in _UNHASHABLE and list(found) == ["key", "value"]
-        columns = found.values() if is_split else (found.keys(), found.values())
-        some = [
+        is_split = key.id in _UNHASHABLE and list(pairs) == ["key", "value"]
+        columns = pairs.values() if is_split else (pairs.keys(), pairs.values())
+        plain = [
             values if own is None else map(own, values) for own, values in zip(readers, columns, strict=True)
         ]
-        return Pairs(tuple(zip(*some, strict=True)), is_named)
+        return Pairs(tuple(zip(*plain, strict=True)), is_named)
 
     return read
 
@@ -217,10 +217,10 @@ def _reason(text: str, exports: Sequence[Export], schemas: Sequence[str]) -> str
     if text.startswith("Traceback"):  # from `_Files`: its own words come last
         return text.strip().splitlines()[-1].partition(": ")[2]
     first = text.splitlines()[0]
-    if found := _NO_TABLE.search(text):
-        return f"no table {found[1].rstrip('!')}: there are {_tables(exports, schemas)}"
-    if "Binder Error" in first and (found := _NO_COLUMN.search(text)):
-        return f"no column {found[1]}: {_columns(exports[0], text)}"
+    if missing := _NO_TABLE.search(text):
+        return f"no table {missing[1].rstrip('!')}: there are {_tables(exports, schemas)}"
+    if "Binder Error" in first and (missing := _NO_COLUMN.search(text)):
+        return f"no column {missing[1]}: {_columns(exports[0], text)}"
     place = next((line for line in text.splitlines()[1:] if line.startswith("LINE ")), "")
     return first if not place else f"{first} ({place.partition(': ')[2].strip()})"
 

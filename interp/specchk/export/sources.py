@@ -47,13 +47,13 @@ class NativeSource:
     def write(self, draft: Draft) -> Written:
         """See `SpaceSource`."""
         runs = list(self._runs())
-        many = len(self.engine.store.workers)
+        writers = len(self.engine.store.workers)
         # Pieces in turn: all writers have some of each level, and the same ones in each run of the program.
-        pieces = [list(islice(runs, start, None, many)) for start in range(many)]
+        pieces = [list(islice(runs, start, None, writers)) for start in range(writers)]
         written = Written()
         # Threads are enough: the kernel and Arrow release the interpreter lock.
-        with ThreadPoolExecutor(many) as pool:
-            for part in pool.map(lambda writer: self._write(draft, writer, pieces[writer]), range(many)):
+        with ThreadPoolExecutor(writers) as pool:
+            for part in pool.map(lambda writer: self._write(draft, writer, pieces[writer]), range(writers)):
                 written.add(part)
         require_distinct(self.kernel, written.names)
         return written
@@ -109,19 +109,19 @@ class ReferenceSource:
         states = TableWriter(draft, "states", schema)
         edges = TableWriter(draft, "edges", EDGES)
         stepper = Stepper(engine.program)
-        for level, expanded, some in self._blocks():
-            numbers = [self.numbers[state] for state in some]
-            columns = values_of(some, [variable.type for variable in engine.program.variables])
+        for level, expanded, block in self._blocks():
+            numbers = [self.numbers[state] for state in block]
+            columns = values_of(block, [variable.type for variable in engine.program.variables])
             about = [
                 pa.array(numbers),
-                pa.array([level] * len(some), pa.int32()),
-                pa.array([expanded] * len(some)),
+                pa.array([level] * len(block), pa.int32()),
+                pa.array([expanded] * len(block)),
             ]
             states.add(pa.Table.from_arrays([*about, *columns], schema=schema))
-            written.states[level] += len(some)
+            written.states[level] += len(block)
             if expanded:
-                written.expanded[level] += len(some)
-                steps = [step for state in some for step in self._steps(stepper, state)]
+                written.expanded[level] += len(block)
+                steps = [step for state in block for step in self._steps(stepper, state)]
                 written.edges[level] += len(steps)
                 edges.add(pa.Table.from_pylist(steps, schema=EDGES))
         written.parts += states.close() + edges.close()
@@ -136,9 +136,9 @@ class ReferenceSource:
         for level, end in enumerate(ends, 1):
             for stop in sorted({min(max(engine.expanded, at), end), end}):
                 while at < stop:
-                    some = list(islice(every, min(ROWS, stop - at)))
-                    yield level, at < engine.expanded, some
-                    at += len(some)
+                    block = list(islice(every, min(ROWS, stop - at)))
+                    yield level, at < engine.expanded, block
+                    at += len(block)
 
     def _steps(self, stepper: Stepper, state: State) -> Iterator[dict[str, Any]]:
         program = self.engine.program

@@ -146,13 +146,13 @@ def _struct(names: Sequence[str], parts: Sequence[pa.Array], codes: CodeColumn, 
 
 def _option(kind: Option, codes: CodeColumn, present: Any) -> pa.Array:
     if layout.is_scalar(kind):
-        some = pc.not_equal(codes.number, _code(0))
-        item = CodeColumn(codes.rows, (pc.subtract(codes.number, some.cast(_CODE)),))
+        own = pc.not_equal(codes.number, _code(0))
+        item = CodeColumn(codes.rows, (pc.subtract(codes.number, own.cast(_CODE)),))
     else:
         size = width(kind.item)
-        some = codes.part(size, 1).number.cast(pa.bool_())
-        item = codes.part(0, size).where(some)
-    present = _both(present, some)
+        own = codes.part(size, 1).number.cast(pa.bool_())
+        item = codes.part(0, size).where(own)
+    present = _both(present, own)
     if isinstance(kind.item, Option):
         return _struct(["some"], [array_of(kind.item, item)], codes, present)
     return array_of(kind.item, item, present)
@@ -215,7 +215,7 @@ def _collection(kind: Set | Seq | Bag, codes: CodeColumn, present: Any) -> pa.Ar
         length = codes.part(0, layout.length_bits(kind)).number
         most = min(pc.max(length).as_py() or 0, layout.slots_of(kind))  # for a table, of all lengths
         has = [pc.less(_code(slot), length).cast(_CODE) for slot in range(most)]
-    ends, slots, places = _chosen([some.cast(pa.uint8(), safe=False) for some in has], rows)
+    ends, slots, places = _chosen([slot.cast(pa.uint8(), safe=False) for slot in has], rows)
     if is_dense:
         codes_of_items = [layout.encode(kind.item, item) for item in sorted(universe(kind.item))]
         items = CodeColumn.of(codes_of_items, width(kind.item)).take(slots)
@@ -232,27 +232,27 @@ def _in_slots(parts: layout.Parts, codes: CodeColumn, size: int) -> CodeColumn:
     """Parts of one width, slot by slot."""
     taken = [codes.part(at, size).words for at, _ in parts]
     none = [pa.array([], _CODE)]  # so that there is an array if there is no slot
-    words = [pa.concat_arrays([*none, *some]) for some in zip(*taken, strict=True)]
+    words = [pa.concat_arrays([*none, *slots]) for slots in zip(*taken, strict=True)]
     return CodeColumn(len(parts) * codes.rows, tuple(words or none * -(-size // WORD)))
 
 
 def _chosen(has: Sequence[pa.Array], rows: int) -> tuple[pa.Array, pa.Array, pa.Array]:
     """The present items, given 1 in each slot that has one: the ends of rows, the slots, and the places."""
     counts = pa.repeat(pa.scalar(0, pa.int32()), rows)
-    for some in has:
-        counts = pc.add(counts, some.cast(pa.int32()))
+    for slot in has:
+        counts = pc.add(counts, slot.cast(pa.int32()))
     ends = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(counts)])
     slots, places = _by_rows(rows, len(has))
     chosen = pa.concat_arrays([pa.array([], pa.uint8()), *has]).take(places).cast(pa.bool_())
     return ends, slots.filter(chosen), places.filter(chosen)
 
 
-@lru_cache(maxsize=8)
-def _by_rows(rows: int, many: int) -> tuple[pa.Array, pa.Array]:
+@lru_cache(maxsize=4)  # of up to 16 MB, for a set of which all bits are used
+def _by_rows(rows: int, per_row: int) -> tuple[pa.Array, pa.Array]:
     """The slots and places of all items, row by row."""
-    every, size = _numbers(rows * many), pa.scalar(max(1, many), _PLACE)
-    row = pc.divide(every, size)
-    slots = pc.subtract(every, pc.multiply(row, size))
+    numbers, size = _numbers(rows * per_row), pa.scalar(max(1, per_row), _PLACE)
+    row = pc.divide(numbers, size)
+    slots = pc.subtract(numbers, pc.multiply(row, size))
     return slots, pc.add(pc.multiply(slots, pa.scalar(rows, _PLACE)), row)
 
 
@@ -267,9 +267,9 @@ def _numbers(count: int) -> pa.Array:
     return pc.indices_nonzero(pa.repeat(pa.scalar(True), count)).cast(_PLACE)
 
 
-def _both(some: Any, others: Any) -> Any:
-    """Rows that are in both; None: all."""
-    return others if some is None else pc.and_(some, others)
+def _both(outer: Any, own: Any) -> Any:
+    """The rows that are present in both; `outer` may be None: all."""
+    return own if outer is None else pc.and_(outer, own)
 
 
 def _bits(numbers: pa.Array) -> Any:
