@@ -30,6 +30,18 @@ def test_a_word_like_no_other_has_none(specchk: Any) -> None:
     assert "Error: No such command 'xyzzy'.\n" in said.err
 
 
+def test_a_spec_in_place_of_a_binding_is_named(specchk: Any) -> None:
+    said = specchk("conform", "shop.spec")
+    assert said.code == 2
+    assert "Error: shop.spec is a spec, not a Python file: name its binding, or `run` it\n" in said.err
+
+
+def test_two_constants_in_one_option_are_taken_apart(specchk: Any) -> None:
+    said = specchk("run", "shop.spec", "--set", "Clerk=3,Most=2")
+    assert said.code == 2
+    assert "one constant each: --set Clerk=3 --set Most=2" in " ".join(said.err.split())
+
+
 @pytest.mark.parametrize(
     ("line", "completed"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +34,7 @@ from specchk.search.watch import LimitReached
 
 STDIN = "stdin"  # its name in places; specs that it extends are searched in the current directory
 MOST_SHOWN = 20  # diagnostics printed as text; --json has all
+_SEVERAL = re.compile(r"^[\w.-]+\s*,\s*\w+\s*=(?!=)")  # `2,Other=3`
 _UNITS = MappingProxyType({"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40})
 
 
@@ -134,6 +136,9 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
         name, _, value = map(str.strip, text.partition("="))
         if not name or not value:
             raise click.BadParameter(f"{text!r} is not of the form CONSTANT=VALUE", param_hint="--set")
+        if _SEVERAL.search(value):
+            one, _, other = map(str.strip, text.partition(","))
+            raise click.BadParameter(f"one constant each: --set {one} --set {other}", param_hint="--set")
         table[name] = value
     return table
 

@@ -23,6 +23,8 @@ class PythonFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path, or a usage error that gives the reason."""
         path = super().convert(value, param, ctx)
+        if str(value).endswith(".spec"):
+            raise click.UsageError(f"{value} is a spec, not a Python file: name its binding, or `run` it")
         with refused(value):
             check_regular(Path(value))
         return path

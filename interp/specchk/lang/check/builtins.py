@@ -176,6 +176,7 @@ BUILTINS: MappingProxyType[str, tuple[int, int, Rule]] = MappingProxyType(
     }
 )  # fmt: skip
 FOLDS = frozenset({"min", "max", "sum"})
+QUANTIFIERS = frozenset({"all", "every", "any", "some", "forall", "exists"})  # in other languages
 
 
 def check_fold(checker: Checker, node: tree.Fold, context: Context, _: Type | None) -> Type:
@@ -191,8 +192,13 @@ def check_fold(checker: Checker, node: tree.Fold, context: Context, _: Type | No
         checker.boolean(node.condition, inner)
     found = checker.check(node.body, inner)
     if node.callee.full not in FOLDS:
-        checker.report.add("S302", node.callee.span, f"`{node.callee.full}` does not take a comprehension",
-                           "min, max and sum do; sets are written `{ e for x in S }`")  # fmt: skip
-    elif not isinstance(found, Int) and found != UNKNOWN:
+        hint = "min, max and sum do; sets are written `{ e for x in S }`"
+        if node.callee.full in QUANTIFIERS:
+            hint = "of every one of a set, `forall x in S: p`; of at least one, `exists x in S: p`"
+        checker.report.add(
+            "S302", node.callee.span, f"`{node.callee.full}` does not take a comprehension", hint
+        )
+        return UNKNOWN
+    if not isinstance(found, Int) and found != UNKNOWN:
         checker.mismatch(node.body.span, found, INT)
     return INT

@@ -168,7 +168,7 @@ class Checker:
         hint = None
         if isinstance(expected, types.Option) and join(found, expected.item) is not None:
             hint = f"wrap it: `some({span.text})`"
-        elif isinstance(found, types.Option) and join(found.item, expected) is not None:
+        elif isinstance(found, types.Option) and found.item != UNKNOWN and join(found.item, expected):
             hint = "unwrap it: `let x = ... else skip`, `get(...)` or `match`"
         elif isinstance(found, types.Union) and lifts(expected, found):
             hint = f"take it apart: `match {span.text} {{ {show(expected)} x: ..., _: ... }}`"
@@ -333,6 +333,9 @@ def _collection_hint(span: Span, found: Type, expected: Type) -> str | None:
             return "the empty sequence is `[]`"
         case types.Map(), types.Set(types.Unknown()):
             return "a map has a value for each key: `{ k: e for k in K }`"
+        case types.Map(), _ if join(found, expected.value) is not None:
+            keys = show(expected.key) if isinstance(expected.key, types.Sort | types.Enum) else "K"
+            return f"a map has a value for each key: `{{ k: {span.text} for k in {keys} }}`"
         case types.Int(), types.Set() | types.Bag():
             return "sets and bags are joined by `union`; the number of items is `card(...)`"
         case types.Int(), types.Seq():

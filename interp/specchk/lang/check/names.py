@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from specchk.lang.check.builtins import BUILTINS
 from specchk.lang.check.checker import Checker, Context
 from specchk.lang.check.spec import Ref, Spec
 from specchk.lang.check.types import BOOL, UNKNOWN, Record, Set, Sort, Type, Union
@@ -120,6 +121,8 @@ _FOREIGN = MappingProxyType(
         "the pairs of two sets are `{ (x, y) for x in S, y in T }`": "tuples product cross times",
         "a tuple is written `(a, b)`, its type `(A, B)`": "Tup tuple Tuple Pair pair",
         "a tuple is taken apart by names: `let (x, y) = p`": "fst snd",
+        "an item is added to a set by `s union { x }`, to a bag by `add(b, x)`": "add",
+        "the values of a map are `{ m[k] for k in K }`": "values",
         "the empty set is `{}`": "empty emptyset Set",
         "whether an action is enabled is `enabled(act)`, `enabled(act(x, _))`": "ENABLED enabled",
     }
@@ -136,7 +139,9 @@ def no_import(checker: Checker, name: tree.Name, context: Context) -> None:
     """Report a qualifier that no import declares."""
     alias = name.qualifier or ""
     if alias in context.locals or alias in context.spec.declared:
-        hint = foreign_hint(name.text) or f"functions are written in prefix form: `{name.text}({alias}, ...)`"
+        hint = foreign_hint(name.text)
+        if hint is None and (name.text in BUILTINS or name.text in context.spec.declared):
+            hint = f"functions are written in prefix form: `{name.text}({alias}, ...)`"
         checker.report.add("S205", name.span, f"`{alias}` is not an imported file", hint)
         return
     checker.report.add("S205", name.span, f"no file is imported as `{alias}`",

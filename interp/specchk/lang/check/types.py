@@ -147,6 +147,8 @@ def show(kind: Type) -> str:
             return "int"
         case Enum() | Sort() | Union():
             return kind.name
+        case Option(item=Unknown()):
+            return "none"
         case Option():
             return f"{_operand(kind.item)}?"
         case Record(is_tuple=True):

@@ -66,6 +66,8 @@ def strange_text(text: str, at: int) -> tuple[str, str | None]:
     for strange in sorted(_INSTEAD, key=len, reverse=True):
         if text.startswith(strange, at):
             return strange, _INSTEAD[strange]
+    if text[at].isalpha():
+        return text[at], "names have the letters a to z and A to Z, digits and `_`"
     return text[at], None
 
 
