@@ -160,7 +160,8 @@ class Behaviour:
 
     def __init__(self) -> None:
         self.parts = {"behaviour": None}
-        self.accepted = lock_file.read(self.path.with_name(lock_file.NAME)).behaviour or {}
+        accepted = lock_file.read(self.path.with_name(lock_file.NAME)).behaviour
+        self.accepted = {} if accepted is None else accepted.runs
 
     def run(self, suite: str) -> tuple[int, str]:
         """Take the runs, up to the first that is not the accepted one."""
