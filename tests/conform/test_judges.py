@@ -169,6 +169,22 @@ def test_a_changed_binding_is_below_the_lock_until_it_is_accepted(copy: Copy):
     assert copy.conform("--lock").code == 0
 
 
+@pytest.mark.system
+def test_modules_from_elsewhere_are_loaded_with_each_planted_flaw(copy: Copy):
+    """A binding may import what names classes of the implementation from any folder."""
+    (copy.folder / "beside").mkdir()
+    kinds = "from two_phase import Participant\n\nKINDS = {Participant: None}\n"
+    (copy.folder / "beside" / "kinds.py").write_text(kinds)
+    found = (
+        "import sys\nsys.path.insert(0, __file__.replace('binding.py', 'beside'))\nfrom kinds import KINDS\n"
+    )
+    copy.edit("binding.py", "from two_phase import UNDECIDED", f"{found}from two_phase import UNDECIDED")
+    making = "if name == LEADER else "
+    copy.edit("binding.py", making, f"{making}KINDS[Participant] or ")
+    done = copy.run("specchk", "conform", "binding.py", "--update-lock")
+    assert done.code == 0, done.text
+
+
 def test_a_control_that_no_longer_fits_does_not_stop_the_gate(copy: Copy):
     """With another one the gate holds and says what to do; without any it shows nothing."""
     two = '"self.log.force()", "pass", "two"),\n'

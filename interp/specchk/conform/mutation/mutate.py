@@ -230,8 +230,9 @@ class MutationCampaign:
 
         One of a mutant that cannot even be loaded fails every member.
         """
-        # In a forked process, which ends afterwards: nothing must be restored.
-        forget(self.packages, [self.bench.folder, self.folder])
+        # In a forked process, which ends afterwards: nothing must be restored.  All of the user's modules may
+        # have names of the unchanged implementation, wherever the binding imports them from.
+        forget(self.packages, {self.bench.folder, self.folder, *(path.parent for path in _loaded())})
         install(patches, Counted(frozenset(self.packages), reporter.meter))
         try:
             # Loading is limited, too: a mutant may loop at the level of a module.

@@ -36,8 +36,9 @@ def prove(binding: Path, done: Callable[[MutantOutcome], None]) -> Noticed:
     campaign = MutationCampaign(bench, folder, tuple(packages), Settings(enough=1, only_judges=True))
     ground = campaign.survey()
     if not ground.is_sound:
-        wrong = ", ".join([*(f"{kill.member}: {kill.reason}" for kill in ground.kills), *ground.unfinished])
-        raise MutantError(f"without any planted flaw the checks fail already: {wrong}")
+        wrong = [*(f"{kill.member}, {kill.test}: {kill.reason}" for kill in ground.kills), *ground.unfinished]
+        more = f", and {len(wrong) - 1} more" if wrong[1:] else ""
+        raise MutantError(f"without any planted flaw the checks fail already: {wrong[0]}{more}")
     outcomes = campaign.run(mutants, done)
     if (folder / "harness").is_dir():
         _, own = run_harness(load(folder / "harness"), path, ["--mutants", str(folder)], done)
