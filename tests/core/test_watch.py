@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -85,12 +86,15 @@ def test_a_finalizer_does_not_swallow_the_limit() -> None:
         def work(self) -> None:
             wait(20.0)
 
-    def use_two() -> None:
+    kept = list[object]()
+
+    def use_three() -> None:
         Handle()  # which ends at once
+        kept.append(weakref.ref(Handle(), lambda _: wait(0.3)))
         Handle().work()
 
     with pytest.raises(LimitReached), watched(SOON, str):
-        use_two()
+        use_three()
 
 
 def test_an_exception_that_the_interrupt_causes_is_the_limit() -> None:

@@ -14,6 +14,7 @@ Worker processes end with the work, or with the process.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,8 +24,6 @@ from typing import Any
 
 TICK_S = 0.1
 GRACE = 4  # ticks, which take longer on a machine that is busy
-# Functions of Python and of Z3's package that pass no exception on: one raised there is printed, and lost.
-SWALLOWING = ("__del__", "z3_error_handler")
 
 Reason = Callable[
     [float], str | None
@@ -60,6 +59,7 @@ class LimitWatch:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="limits", daemon=True)
         self._before: Any = None
+        self._hook = sys.unraisablehook
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()
@@ -69,6 +69,7 @@ class LimitWatch:
         if is_main and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL:
             self._before = signal.signal(signal.SIGALRM, self._tick)
             signal.setitimer(signal.ITIMER_REAL, self._first, TICK_S)
+            sys.unraisablehook = self._lost
         self._thread.start()
         return self
 
@@ -79,6 +80,7 @@ class LimitWatch:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_IGN)  # discards a tick that waits for a thread
             signal.signal(signal.SIGALRM, self._before)
+            sys.unraisablehook = self._hook
         self._thread.join()
         if isinstance(error, self._caused) and (reason := self._reason(self.seconds)) is not None:
             raise LimitReached(reason) from error
@@ -110,14 +112,21 @@ class LimitWatch:
             if not self._is_seen:
                 self._resting -= 1
 
-    def _tick(self, _: int, frame: FrameType | None) -> None:
-        """Raise the limit in the main thread, once; a tick later where it would be swallowed."""
-        if self._is_seen or self._resting or _is_swallowed(frame):
+    def _tick(self, _: int, _frame: FrameType | None) -> None:
+        """Raise the limit in the main thread, once."""
+        if self._is_seen or self._resting:
             return
         reason = self._reason(self.seconds)
         if reason is not None and not self._is_seen:
             self._is_seen = True
             raise LimitReached(reason)
+
+    def _lost(self, lost: sys.UnraisableHookArgs) -> None:
+        """Raise the limit again at the next tick: finalizers and callbacks pass no exception on."""
+        if isinstance(lost.exc_value, LimitReached):
+            self._is_seen = False
+        else:
+            self._hook(lost)
 
     def _run(self) -> None:
         """Interrupt solvers, and end the process; in a thread, which runs beside code that is not Python."""
@@ -133,9 +142,3 @@ class LimitWatch:
             ticks += 1
             if ticks > GRACE and not self._over.is_set():
                 self._end(reason)
-
-
-def _is_swallowed(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_name not in SWALLOWING:
-        frame = frame.f_back
-    return frame is not None
