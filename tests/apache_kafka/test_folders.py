@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import random
 import shutil
 import struct
 import time
@@ -295,6 +296,71 @@ def test_folders_of_every_kind_have_no_fault(release, tmp_path):
         assert not judgement.faults, [str(fault) for fault in judgement.faults]
         assert (judgement.place is not None) == (release.metadata is Metadata.KRAFT)
         assert sum(len(broker.replicas) for broker in judgement.brokers) == len(BROKERS)
+
+
+CLEANING = {
+    "log.cleaner.enable": "true",
+    "log.cleaner.backoff.ms": "500",
+    "log.cleaner.dedupe.buffer.size": "20000000",
+    "log.cleaner.io.buffer.size": "524288",
+    "log.initial.task.delay.ms": "500",
+    "log.retention.check.interval.ms": "2000",
+}
+
+
+def write_for_cleaning(cluster):
+    """An idempotent producer, transactions that commit or abort, and a group; most records are not kept."""
+    kafka = pytest.importorskip("kafka")
+    ports = [f"127.0.0.1:{cluster.nodes[broker].port}" for broker in cluster.brokers]
+    common = {"segment.bytes": str(1 << 20), "min.insync.replicas": "2"}
+    compact = {**common, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+    cluster.create_topic("compacted", [[1, 2, 3]], compact)
+    cluster.create_topic("kept", [[1, 2, 3], [2, 3, 1]], {**common, "retention.bytes": "1100000"})
+    producer = kafka.KafkaProducer(bootstrap_servers=ports, acks="all", compression_type="gzip")
+    for number in range(2500):
+        value = random.Random(number).randbytes(2000)
+        producer.send("compacted", key=b"%d" % (number % 50), value=value)
+        producer.send("kept", key=b"%d" % number, value=value)
+    producer.close()
+    writer = kafka.KafkaProducer(bootstrap_servers=ports, acks="all", transactional_id="writer")
+    writer.init_transactions()
+    for number in range(4):
+        writer.begin_transaction()
+        writer.send("kept", value=b"in a transaction")
+        writer.flush()
+        (writer.abort_transaction if number % 2 else writer.commit_transaction)()
+    writer.close()
+    options = {"auto_offset_reset": "earliest", "consumer_timeout_ms": 8000}
+    consumer = kafka.KafkaConsumer("kept", bootstrap_servers=ports, group_id="readers", **options)
+    next(consumer)
+    consumer.commit()
+    consumer.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", [NEWEST.version], indirect=True)
+def test_compaction_retention_and_transactions_are_no_faults(release, tmp_path):
+    with Cluster(Plan(release, settings=CLEANING)) as cluster:
+        cluster.wait_until_ready()
+        write_for_cleaning(cluster)
+        first = "0" * 20 + ".log"
+
+        def is_cleaned(broker):
+            compacted, kept = (
+                cluster.log_folder(broker) / name / first for name in ("compacted-0", "kept-0")
+            )
+            return compacted.stat().st_size == 0 and not kept.exists()
+
+        for broker in cluster.brokers:
+            wait_for(lambda broker=broker: is_cleaned(broker), f"broker {broker} has cleaned its logs", 60)
+        cluster.nodes[2].kill()
+        cluster.stop()
+        copy(cluster, tmp_path)
+    judgement = judged([tmp_path / broker for broker in BROKERS])
+    assert not judgement.faults, [str(fault) for fault in judgement.faults]
+    (compacted, kept) = (judgement.brokers[0].replicas[name, 0] for name in ("compacted", "kept"))
+    assert compacted.marks[0].base > 1000
+    assert kept.start > 0
 
 
 @pytest.mark.slow
