@@ -85,4 +85,4 @@ def test_warnings_fail_a_strict_test(specchk: Any) -> None:
 def test_the_json_of_a_test_has_the_warnings(specchk: Any) -> None:
     report = json.loads(specchk("test", "still.spec", "--json").out)
     assert NO_CHANGE in report["results"][0]["warnings"]
-    assert report["notes"] == ["warning: still.spec:6:36: in `small` the antecedent `m[n] > 1` is never true"]
+    assert report["notes"] == ["still.spec:6:36: in `small` the antecedent `m[n] > 1` is never true"]

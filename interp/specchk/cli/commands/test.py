@@ -91,11 +91,14 @@ def command(
             if line.json.get("reason") == INTERRUPTED:
                 raise KeyboardInterrupt
         results = [line.json for line in done if line.file == file]
-        about = [] if models else [f"note   {file} {text}" for text in never_taken(file, results)]
-        about += [f"warning: {text}" for text in never_true(file, results)]
-        notes += about
+        idle = [] if models else never_taken(file, results)
+        vacuous = never_true(file, results)
+        notes += idle + vacuous
         if not as_json:
-            for text in about:
+            for text in (
+                *(f"note   {file} {text}" for text in idle),
+                *(f"warning: {text}" for text in vacuous),
+            ):
                 echo_report(text)
     bad = [line for line in done if line.problems]
     code = Exit.VIOLATED if bad else Exit.OK if done else Exit.USAGE
