@@ -272,8 +272,8 @@ class Validator:
             explained.most = max(explained.most, len(candidates))
             if read.shown is not None:
                 compared.add(read.shown[0], read.shown[2])
-            if broken := self.broken(after):
-                explained.blocked = Blocked(number, event, meaning, after, invariant=broken)
+            if broken := self.broken(candidates):
+                explained.blocked = Blocked(number, event, meaning, candidates, invariant=broken)
                 return explained
         return explained
 
