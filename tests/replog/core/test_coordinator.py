@@ -14,6 +14,7 @@ from replog.core.log.logview import LogView
 from replog.core.messages import (
     CommitReply,
     CommitRequest,
+    FetchReply,
     FetchRequest,
     GroupLog,
     JoinGroupReply,
@@ -23,7 +24,7 @@ from replog.core.messages import (
     ProduceRequest,
 )
 from replog.core.protocol import CURRENT
-from replog.core.types import Batch, Error
+from replog.core.types import Batch, EpochEnd, Error
 
 RESIGN_MS = 70
 
@@ -172,6 +173,24 @@ def test_who_leads_again_answers_no_commit_of_the_epoch_before():
     assert sent(replica.fire(Timer.COMPLETE_COMMITS, 0, NOW)) == []
     assert position(replica, generation).offset == -1
     assert sent(replica.fire(Timer.RESIGN, 0, NOW)) == [CommitReply(2, Error.NOT_COORDINATOR)]
+
+
+def test_a_commit_that_was_cut_off_is_no_position():
+    """A follower that truncates it, and leads again, has the records of its log alone."""
+    replica = coordinator()
+    generation = joined(replica)
+    commit(replica, 5, generation)  # record 1, which nobody else has
+
+    def answered(*batches: Batch, diverging: EpochEnd | None = None) -> None:
+        (fetch,) = sent(replica.fire(Timer.SEND_FETCH, 0, NOW), FetchRequest)
+        replica.receive(1, FetchReply(fetch.correlation, Error.NONE, 1, 0, batches, diverging), NOW)
+
+    replica.apply(metadata(1, 1, 2), 1, NOW)
+    answered(diverging=EpochEnd(0, 1))
+    answered(Batch(1, 1, 1, body=Commit("other", "t-0", 9).to_body()))
+    assert (replica.state.log.leo, replica.state.log.hw) == (2, 1)
+    loaded(replica, replica.apply(metadata(0, 2, 3, (0,)), 1, NOW))
+    assert replica.coordinator.committed.position("g", "t-0") is None
 
 
 def test_a_snapshot_is_independent():
