@@ -233,6 +233,8 @@ def _try(asm: Asm, layout: StateLayout, words: Sequence[Val], best: list[ir.Valu
     for slots in _by_cost(layout, renamed):
         for slot in slots:
             place = layout.places[slot]
+            if not renamed.touches(place.type):  # but others do: it is compared in every renaming
+                continue
             value = renamed.codes.held(place.type, read_bits(asm, list(words), place.offset, place.width))
             code = renamed.codes.code(place.type, renamed.value(place.type, value))
             out = write_bits(asm, out, place.offset, place.width, code)
@@ -247,11 +249,14 @@ def _try(asm: Asm, layout: StateLayout, words: Sequence[Val], best: list[ir.Valu
 
 
 def _by_cost(layout: StateLayout, renamed: Renamed) -> list[list[int]]:
-    """The variables that a renaming changes: the cheap ones of a word together, then lists one by one."""
+    """The variables that any renaming changes: the cheap ones of a word together, then lists one by one.
+
+    The same for all renamings, since the least of them is by one order.
+    """
     cheap: dict[int, list[int]] = {}
     others: list[int] = []
     for slot, place in enumerate(layout.places):
-        if not renamed.touches(place.type):
+        if not set(sorts_in(place.type)) & set(renamed.numbers):
             continue
         word = place.offset // WORD
         if place.offset + place.width > WORD * (word + 1) or any(map(_is_listed, components(place.type))):
