@@ -150,6 +150,7 @@ WHILES = {
     "test_bmc.py: query_seconds=5.0": "what a solver gives up on is not compared",
     "test_prove.py: query_seconds=0.001": "nothing answers the question, and others may go unanswered",
     "test_prove.py: query_seconds=5.0": "what it gives up on is not proved, and not compared",
+    "test_command.py: max_seconds=0.05": "work of 0.4 s is not disturbed by it, however late it comes",
     "test_watch.py: max_seconds=0.05": "work that never ends by itself is ended, whenever that is",
     "test_watch.py: max_seconds=3600": "reached by a clock that the test sets",
     "test_watch.py: time.sleep(0.7)": "a limit that waits does not come, however long it takes",

@@ -181,7 +181,6 @@ def test_what_spark_says_of_a_failed_job_is_a_line() -> None:
         (("--master", "local[2]", "--conf", "nothing"), "not of the form NAME=VALUE"),
         (("--master", "local[2]", "--list"), "--list cannot be combined with --master"),
         (("--master", "local[2]", "--case", "abc"), "--case cannot be combined with --master"),
-        (("--master", "local[2]", "--since", "HEAD"), "--since cannot be combined with --master"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(toy: Path, args: tuple[str, ...], words: str) -> None:

@@ -18,7 +18,7 @@ from pyspark import SparkContext
 
 from native.variants import ALIKE, HALF, VARIANTS, pairs
 from spark.small import SPEC, natively, program, said
-from specchk.export import storage
+from specchk.export import places, storage
 from specchk.ir.program import Program
 from specchk.lang.text.diagnostics import SpecError
 from specchk.search.budget import Budget
@@ -80,7 +80,7 @@ def test_a_refusal_names_the_holder_and_needs_no_spark(
     checked = program("kafka/kip320.spec", "small")
     (tmp_path / "ledger.json").touch()
     for resume in (False, True):
-        with storage.storage_at(str(tmp_path)).claim("a search of ours"), pytest.raises(Unusable) as refused:
+        with places.storage_at(str(tmp_path)).claim("a search of ours"), pytest.raises(Unusable) as refused:
             search(checked, replace(AT_ONCE, ledger=str(tmp_path), resume=resume))
         assert f"process {os.getpid()} on" in str(refused.value)
         assert "for a search of ours" in str(refused.value)

@@ -17,7 +17,7 @@ from hang import HANG_S
 from spark.cluster import Cluster, free_port, standalone
 from spark.small import SPEC
 from specchk.cli.commands.run import command
-from specchk.export import storage
+from specchk.export import places, storage
 from specchk.spark import reach
 from specchk.spark.reasons import NO_JAVA, check_settings, has_java, refuse_connect
 
@@ -135,7 +135,7 @@ def test_a_scratch_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_worker_reads_what_the_driver_wrote(tmp_path: Path) -> None:
     """The check itself: the same directory, another one in its place, none, and a full one."""
-    own = storage.storage_at(str(tmp_path))
+    own = places.storage_at(str(tmp_path))
     with reach.token_in(own, str(tmp_path), None) as token:
         assert list(token([3])) == [(os.uname().nodename, "", "")]
         assert any(name.name.endswith("-3") for name in (tmp_path / "reach").iterdir())
