@@ -41,7 +41,7 @@ SUITES = (*MADE_OF_CASES, "product", "walks", "faults")
 MAX_STATES = 200_000  # of a graph that a suite of cases is computed from
 # A smoke run is for the time between two edits: some seconds in all.
 SMOKE_STATES = 2_000
-SMOKE_STEPS = 300
+SMOKE_STEPS = 600
 SMOKE_WALKS = SuiteWalks(0, 10, 30)
 WALKS = SuiteWalks(0, 100, 50)
 
@@ -161,22 +161,31 @@ def sample(suite: Suite, steps: int) -> tuple[SuiteCase, ...]:
     In the suite's order, so that what they share is done once.
     """
     # Shared beginnings are taken once (`runner`), so steps are counted in the tree and not by case.
-    tree = {(case.start, case.steps[: end + 1]) for case in suite.cases for end in range(len(case.steps))}
-    if len(tree) <= steps:
+    numbers: dict[Any, int] = {}
+
+    def path(case: SuiteCase) -> set[int]:
+        beginnings = [(case.start, case.steps[: end + 1]) for end in range(len(case.steps))]
+        return {numbers.setdefault(beginning, len(numbers)) for beginning in beginnings}
+
+    paths = list(map(path, suite.cases))
+    if len(numbers) <= steps:
         return suite.cases
-    left = dict.fromkeys(range(len(suite.cases)))
     covered: set[int] = set()
+    taken: set[int] = set()
     chosen: list[int] = []
-    while left and steps > 0:
-        # Greedily the most new classes for each step; of equal ones the first, so that the sample is the
+
+    def worth(at: int) -> tuple[float, int]:
+        # Greedily the most new classes for each new step; of equal ones the first, so that the sample is the
         # same everywhere.
-        best = max(left, key=lambda at: (_new(suite.cases[at], covered) / len(suite.cases[at].steps), -at))
+        return _new(suite.cases[at], covered) / max(1, len(paths[at] - taken)), -at
+
+    while len(taken) < steps:
+        best = max(range(len(paths)), key=worth)
         if not _new(suite.cases[best], covered):
             break
-        del left[best]
         chosen.append(best)
         covered.update(*suite.cases[best].classes)
-        steps -= len(suite.cases[best].steps)
+        taken |= paths[best]
     return tuple(suite.cases[at] for at in sorted(chosen))
 
 
