@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from cluster_walks import Walk
-from file_runs import calls, store
+from file_runs import calls, no_files, store
 from formula_runs import epoch_ends, groups, placements, propagations, rules
 from lone_broker import LoneBroker
 from lone_controller import LoneController
@@ -69,6 +69,7 @@ class ReplogBehaviours(Behaviours):
             **_seeded("groups", 2, groups),
             **_seeded("propagation", 2, propagations),
             **_seeded("epoch ends", 2, epoch_ends),
+            "no files": no_files,
             "placement": placements,
             "presets": rules,
         }

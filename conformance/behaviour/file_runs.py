@@ -12,10 +12,12 @@ from tempfile import TemporaryDirectory
 
 from observed_files import ObservedFs, note_files
 
+from replog.store.checkpoints.checkpoint import HIGH_WATERMARK_FILE, LOG_START_FILE
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
 from replog.store.files.errors import StoreError
 from replog.store.files.fs import File, OsFs, file_size, make_directory, read_file
+from replog.store.recovery.repair import Repairer, set_strangers_aside, strangers
 from replog.store.segments.records import Record, encode_batch
 from specchk.conform.contract.behaviours import RunWatch
 
@@ -137,3 +139,26 @@ def store(seed: int, watch: RunWatch) -> None:
                 directory.shut_down({("t", 0): log.log_end}, 7 + life)
         watch.step("the end")
         note_files(watch, FILES, OsFs(), f"{root}/data", root)
+
+
+def no_files(watch: RunWatch) -> None:
+    """Folders in place of files are set aside, and a checkpoint of another version is named."""
+    with TemporaryDirectory() as root:
+        fs = ObservedFs(OsFs(), watch, FILES, root)
+        path = f"{root}/data"
+        directory = LogDirectory.open(fs, path, LogConfig())
+        directory.log("t", 0).append_as_leader(encode_batch([Record(b"v")]), 0)
+        directory.checkpoint({("t", 0): 1})
+        directory.shut_down({("t", 0): 1}, 7)
+        for name in (HIGH_WATERMARK_FILE, f"t-0/{0:020d}.log"):
+            fs.rename(f"{path}/{name}", f"{root}/away")
+            fs.mkdir(f"{path}/{name}")
+        with closing(fs.create(f"{path}/{LOG_START_FILE}")) as file:
+            file.append(b"9\n0\n")
+        watch.step("strangers")
+        names = strangers(fs, path)
+        watch.note(FILES, "strangers", names=tuple(names))
+        watch.note(FILES, "set aside", notes=tuple(set_strangers_aside(fs, path, names)))
+        watch.step("another version")
+        watch.note(FILES, "foreign", reasons=tuple(Repairer(fs, path).foreign()))
+        note_files(watch, FILES, OsFs(), path, root)
