@@ -302,10 +302,8 @@ class Search:
         program, taken = self.program, totals.coverage
         if len(self.levels) != 1 or self.findings.found or not program.variables:
             return False
-        if (
-            totals.symbolic is not None
-        ):  # a search that leaves out what leads to no failure has one level, too
-            return False
+        if totals.symbolic is not None and totals.symbolic.rounds:
+            return False  # narrowed to what may lead to a failure, the search may have one level, too
         if not any(taken[action.point] for action in program.actions):
             return False  # each action has a warning
         stepper = Stepper(program)
