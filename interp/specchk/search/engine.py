@@ -302,8 +302,8 @@ class Search:
         program, taken = self.program, totals.coverage
         if len(self.levels) != 1 or self.findings.found or not program.variables:
             return False
-        if totals.symbolic is not None and totals.symbolic.rounds:
-            return False  # narrowed to what may lead to a failure, the search may have one level, too
+        if totals.symbolic is not None:
+            return False  # narrowed to what may fail it has one level, too; and it knows no horizon
         if not any(taken[action.point] for action in program.actions):
             return False  # each action has a warning
         stepper = Stepper(program)
