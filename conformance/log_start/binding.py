@@ -32,6 +32,7 @@ from specchk.conform.contract.known_bad import BadCode, BadSpec
 SETTLED = MappingProxyType({
     "deletes_up_to": "high_watermark", "follower_adopts": True, "waits_for_replicas": True,
     "keeps_epoch_of_start": True, "empty_reply_keeps_epoch": True, "moves_logs": False,
+    "hw_follows_start": True, "start_read_last": False,
 })  # fmt: skip
 SMALL = MappingProxyType({"MaxOffset": "1"})
 LAGS = MappingProxyType({"MaxOffset": "1", "MaxEpoch": "0", "MaxShrinks": "1"})

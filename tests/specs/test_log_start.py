@@ -25,6 +25,8 @@ FLAWS = [
     ("deleted_above_hw", "well_formed", 2),
     ("answered_at_once", "deleted_stays_deleted", 7),
     ("joins_without_start", "deleted_stays_deleted", 9),
+    ("hw_below_start", "well_formed", 12),
+    ("start_of_another_time", "start_below_hw_in_responses", 8),
     ("epoch_of_start_forgotten", "candidates_complete", 14),
     pytest.param("start_not_adopted", "requests_answered", 11, marks=slow),
     pytest.param("epochs_do_not_move", "fetch_goes_on", 13, marks=slow),
