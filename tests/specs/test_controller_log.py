@@ -99,6 +99,7 @@ def test_a_model_has_the_states_of_a_plain_search() -> None:
     assert (statistics.distinct, statistics.depth) == count(Rules(max_log=2)) == (5550, 12)
 
 
+@slow
 def test_without_an_own_record_a_fetch_counts_before_it_is_answered() -> None:
     """The same states in both searches, where what counts does not depend on a record of the term."""
     given = {"MaxLog": "2", "MaxTerm": "3"}

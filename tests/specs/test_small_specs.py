@@ -31,7 +31,14 @@ FILES = [
 ]  # fmt: skip
 
 SLOW = {
-    "kafka_stories": {"remote_leo_kept", "remote_leo_kept_and_fenced"},
+    "kafka_stories": {
+        "remote_leo_kept",
+        "remote_leo_kept_and_fenced",
+        "last_replica_standing",
+        "unclean_stop_overlooked",
+        "joins_before_epoch_start",
+        "truncate_to_hw",
+    },
     "store": {"larger_segments", "flushed_by_two"},
     "examples/sliding_block": {"huarong_dao"},
     "examples/raft": {"one_term"},

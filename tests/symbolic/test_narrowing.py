@@ -223,7 +223,7 @@ def test_a_search_for_all_violations_is_not_narrowed(tmp_path):
 
 @pytest.mark.system
 @pytest.mark.usefixtures("hulls_first")
-@pytest.mark.parametrize("share", [0, 8])
+@pytest.mark.parametrize("share", [pytest.param(0, marks=pytest.mark.slow), 8])
 @settings(max_examples=25, suppress_health_check=SHARED)
 @given(st.integers(0, 10**6), st.booleans())
 def test_narrowing_changes_no_answer(tmp_path, share, seed, symmetry):
