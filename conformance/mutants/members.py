@@ -106,9 +106,7 @@ def simulated(name: str, seeds: range) -> Any:
 
 def walks(model: str, bounds: dict[str, str], count: int) -> SuiteMember:
     """Return random walks over a model, at its own bounds except for these."""
-    return SuiteMember(
-        f"walks {model}", At(model, bounds, "walks"), walks=SuiteWalks(5, count, 50), layer="walks"
-    )
+    return SuiteMember(f"walks {model}", At(model, bounds, "walks"), walks=SuiteWalks(5, count, 50))
 
 
 def faults_strike(bench: Bench) -> str:
@@ -159,20 +157,19 @@ TARGETS = tuple(
         "broker.state",
     )
 )
-TOGETHER = (("gate", ("suites", "recordings", "behaviour")),)  # what `make gate` is
 MEMBERS = (
     Recorded("recordings", "tracing.py", record, RECORDED),
-    Outside("simulation all", simulated("all", range(40)), ("replog",), layer="simulation"),
+    Outside("simulation all", simulated("all", range(40)), ("replog",)),
     *(
-        SuiteMember(f"classes {label_of(at.model, [*at.bounds.items()])}", at, limit=200_000, layer="suites")
+        SuiteMember(f"classes {label_of(at.model, [*at.bounds.items()])}", at, limit=200_000)
         for at in GATE
         if at.suite == "classes"
     ),
-    *(OtherGate(f"gate of {name}", f"{name}/binding.py", layer="suites") for name in OTHERS),
+    *(OtherGate(f"gate of {name}", f"{name}/binding.py") for name in OTHERS),
     OtherGate("crashes on files", "on_files.py", FILES, "suites"),
     OtherGate("walks and loops", "binding.py", tuple(at for at in GATE if at.suite != "classes"), "suites"),
-    Outside("simulation store", simulated("store", range(20)), ("replog",), layer="simulation"),
-    Outside("simulation flush", simulated("flush", range(20)), ("replog",), layer="simulation"),
+    Outside("simulation store", simulated("store", range(20)), ("replog",)),
+    Outside("simulation flush", simulated("flush", range(20)), ("replog",)),
     Outside("store tests", pytest_on(*(f"store/test_{name}.py" for name in STORE)), ("replog.store",)),
     Outside("scenarios", pytest_on(*(f"sim/test_{name}.py" for name in SCENARIOS)), ("replog",)),
     Outside("core tests", pytest_on("core"), ("replog.core",)),

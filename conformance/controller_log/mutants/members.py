@@ -16,5 +16,5 @@ def broken(seed: int) -> str:
 
 MEMBERS = (
     SuiteMember("classes one_start", At("one_start", {"MaxTerm": "3"}), limit=200_000),
-    Outside("simulation controllers", each_seed(range(40), broken), ("replog",), layer="simulation"),
+    Outside("simulation controllers", each_seed(range(40), broken), ("replog",)),
 )

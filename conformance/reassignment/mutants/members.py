@@ -22,5 +22,5 @@ MEMBERS = (
     SuiteMember("classes removed_and_added", At("removed_and_added", AGAIN), limit=200_000),
     SuiteMember("classes overridden", At("overridden", TWO), limit=200_000),
     SuiteMember("classes ends_after_fencing", At("ends_after_fencing", FENCED), limit=200_000),
-    Outside("simulation reassign", each_seed(range(20), broken), ("replog",), layer="simulation"),
+    Outside("simulation reassign", each_seed(range(20), broken), ("replog",)),
 )

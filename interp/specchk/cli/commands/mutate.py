@@ -66,10 +66,6 @@ class MutateChoice:
         "--members", default="*", metavar="GLOBS", show_default=False,
         help="Run only the members of the gate that match one of these patterns, separated by commas.",
     )  # fmt: skip
-    by_layer: bool = option(
-        "--by-layer",
-        help="Run each layer (such as recordings, walks, simulation, tests) as if it were the only one.",
-    )  # fmt: skip
     max_seconds: float = option(
         "--max-seconds", default=1800.0, help="Stop a mutant after S seconds; it is then undecided."
     )
@@ -93,16 +89,14 @@ class MutateChoice:
     @property
     def requirement(self) -> scores.Requirement:
         """The share of the mutants that must be killed, and the minimal number of tests that kill each."""
-        required = scores.REQUIRED[self.kind]
-        # A layer kills with one test; with two, layers that do not kill would cost no more, and others twice.
-        return replace(required, tests=1) if self.by_layer else required
+        return scores.REQUIRED[self.kind]
 
     @property
     def settings(self) -> Settings:
         """The settings of a campaign."""
         return Settings(
             self.max_seconds, self.test_work or 0, self.workers or 0, self.members,
-            is_cached=not self.no_cache, enough=self.requirement.tests, by_layer=self.by_layer,
+            is_cached=not self.no_cache, enough=self.requirement.tests,
         )  # fmt: skip
 
     def folder(self, binding: Path) -> Path:
@@ -127,8 +121,6 @@ def command(binding: str, choice: MutateChoice, cluster: ClusterChoice, as_json:
     kind, path = choice.kind, Path(binding).resolve()
     cluster.not_with(choice.harness, "--harness", "its mutants are of specchk itself")
     cluster.not_with(choice.is_self_check, "--self-check", "it is not distributed")
-    if choice.by_layer and (choice.is_self_check or kind == scores.HARNESS):
-        raise click.UsageError("--by-layer is for mutants of the implementation")
     cluster.not_with(choice.workers, "--workers", "it counts the processes of this machine")
     with refusals(NoBinding):
         load_binding(path)
@@ -191,17 +183,9 @@ def _score(choice: MutateChoice, bench: Bench, every: Sequence[Mutant], by: By |
     is_sound = ground is None or ground.is_sound
     # Where the unchanged implementation fails, a mutant that fails shows nothing.
     outcomes = campaign.run(todo, _progress(len(todo))) if is_sound else []
-    layers = _layers(campaign) if choice.by_layer else scores.Layers()
     many = sum(not mutant.equivalent for mutant in every)
     sample = None if choice.sample is None else scores.Sample(many, choice.seed)
-    return Score(choice.kind, choice.requirement, tuple(outcomes), ground, 0.0, layers, sample)
-
-
-def _layers(campaign: MutationCampaign) -> scores.Layers:
-    """The layers of a campaign's members, and the groups of members named by its folder."""
-    names = tuple(dict.fromkeys(member.layer for member in campaign.members))
-    groups = {name: tuple(parts) for name, parts in listed(campaign.folder, "TOGETHER")}
-    return scores.Layers(names, groups)
+    return Score(choice.kind, choice.requirement, tuple(outcomes), ground, 0.0, sample)
 
 
 def _finish(score: Score, as_json: bool) -> None:

@@ -128,7 +128,7 @@ class GateOptions:
             gate = replace(gate, status=_status(bound, parts, update=self.update_conditions))
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
             scores = self.scores()
-            held = hold(bound, parts, results, budget, scores.kills, scores.layers, crew)
+            held = hold(bound, parts, results, budget, scores.kills, crew)
             # Figures of other models do not apply to this gate, so they are compared with no lock.
             if gate.status is not None and gate.status.is_current:
                 held = replace(held, found=replace(held.found, conditions=gate.status.conditions.counts))

@@ -25,7 +25,7 @@ from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work import lock_file
 from specchk.conform.work.crews import Crew
 from specchk.conform.work.judges import judges_of
-from specchk.conform.work.lock_file import BadLock, GateFigures, Kills, LayerKills, Numbers
+from specchk.conform.work.lock_file import BadLock, GateFigures, Kills, Numbers
 from specchk.conform.work.sources import files_of, fingerprint
 from specchk.lang.frontend import CheckedSpec
 
@@ -76,7 +76,7 @@ def numbers_of(part: Part, result: SuiteResult) -> Numbers:
 
 def hold(
     bound: BoundSpec, parts: Sequence[Part], results: Sequence[SuiteResult], budget: SuiteBudget,
-    mutants: Mapping[str, Kills], layers: Mapping[str, LayerKills], crew: Crew | None = None,
+    mutants: Mapping[str, Kills], crew: Crew | None = None,
 ) -> Held:  # fmt: skip
     """Run the controls; returns their results and the figures that a lock would record."""
     # After the suites, whose cases are computed by then: controls take the same ones from the cache.
@@ -90,7 +90,7 @@ def hold(
     current = GateFigures(
         bound.cls.__name__, spec, tuple(sorted(bound.cls.unobserved)), controls,
         fingerprint(files, bound.path.resolve().parent), len(files), actions, suites,
-        judges_of(bound.path, bound.cls), mutants=mutants, layers=layers,
+        judges_of(bound.path, bound.cls), mutants=mutants,
     )  # fmt: skip
     return Held(tried, why_vacuous(bound.cls, tried), current)
 
@@ -120,8 +120,6 @@ def update(held: Held, path: Path, prove: Callable[[], Noticed]) -> Held:
     else:
         noticed, current = None, replace(held.found, unnoticed=known.unnoticed)
     if known is not None:
-        current = replace(
-            current, mutants={**known.mutants, **current.mutants}, layers={**known.layers, **current.layers}
-        )
+        current = replace(current, mutants={**known.mutants, **current.mutants})
     lock_file.write(path, replace(contents, gate=current))
     return replace(held, found=current, before=known, lock=current, written=True, noticed=noticed)

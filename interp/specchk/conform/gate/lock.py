@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from specchk.conform.work.judges import changed_between
-from specchk.conform.work.lock_file import ConditionCounts, GateFigures, LayerKills, Numbers
+from specchk.conform.work.lock_file import ConditionCounts, GateFigures, Numbers
 from specchk.lang.check.spec import Spec
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax.canonical import canonical
@@ -97,19 +97,6 @@ def _lower(lock: GateFigures, current: GateFigures) -> Iterator[Lowered]:
         # Shares compared without division: more mutants at the same share are no loss.
         if score is not None and score.killed * kills.all < kills.killed * score.all:
             yield Lowered(f"mutants: {kind}", str(kills), str(score))
-    for kind, locked in lock.layers.items():
-        by_layer = current.layers.get(kind)
-        if by_layer is not None:
-            yield from _lower_layers(kind, locked, by_layer)
-
-
-def _lower_layers(kind: str, locked: LayerKills, current: LayerKills) -> Iterator[Lowered]:
-    """The layers with a lower share, and those that were not run."""
-    for layer, count in locked.killed.items():
-        own = current.killed.get(layer)
-        if own is None or own * locked.sampled < count * current.sampled:
-            of_run = "not run" if own is None else current.of(layer)
-            yield Lowered(f"mutants: {kind}, by {layer} alone", locked.of(layer), of_run)
 
 
 def _fewer_decided(lock: ConditionCounts | None, current: ConditionCounts | None) -> Iterator[Lowered]:

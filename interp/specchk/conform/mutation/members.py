@@ -9,9 +9,6 @@
 A folder of mutants may have a `members.py` with the tuple `MEMBERS`, cheapest first; without it the
 members are the binding's gate, and walks over its model.
 
-A member belongs to a layer: `gate`, `recordings`, `walks`, `simulation` or `tests`, or what else a folder
-calls it.  A campaign by layers runs each layer as if there were no other (`Settings.by_layer`).
-
 Invariants: a test's name is the same in every run; a member that does not load the module that a mutant
 changes is not run.  Not here: processes, and the counts (`mutate`).
 """
@@ -57,8 +54,7 @@ WALKS = SuiteWalks(5, 100, 50)
 class Kill(Struct, frozen=True):
     """A test that failed under a mutant: its member, its failure, and the seconds it took.
 
-    `is_endless`: it was stopped, since it did more work than any test of its member should.  `layer` is the
-    member's, in a campaign by layers.
+    `is_endless`: it was stopped, since it did more work than any test of its member should.
     """
 
     member: str
@@ -66,21 +62,19 @@ class Kill(Struct, frozen=True):
     reason: str
     seconds: float
     is_endless: bool = False
-    layer: str = ""
 
 
 class Reporter(Struct):
     """Receives the outcomes of tests; `check` and `note` return whether more are needed."""
 
-    enough: int  # failures of different tests, in each layer; 0: all of them
+    enough: int  # failures of different tests; 0: all of them
     work: Mapping[str, int]  # that one test of a member may do; as much as it likes, where it is not here
     on_kill: Callable[[Kill], None]
     meter: WorkMeter = field(default_factory=WorkMeter)
     member: str = ""
-    layer: str = ""  # the same for all members, unless a campaign is by layers
     tests: int = 0
     most: int = 0  # work of one test
-    failed: set[tuple[str, str, str]] = field(default_factory=set)  # layer, member, test
+    failed: set[tuple[str, str]] = field(default_factory=set)  # member, test
     begun: float = field(default_factory=perf_counter)
     is_endless: bool = False  # the last test that had a limit
 
@@ -104,10 +98,10 @@ class Reporter(Struct):
         # ended it.
         is_endless, self.is_endless = self.is_endless or self.meter.is_over, False
         if reason or is_endless:
-            self.failed.add((self.layer, self.member, test))
+            self.failed.add((self.member, test))
             first = (reason or "exceeded its number of loops and calls").splitlines()[0][:200]
             seconds = perf_counter() - self.begun
-            self.on_kill(Kill(self.member, test, first, seconds, is_endless, self.layer))
+            self.on_kill(Kill(self.member, test, first, seconds, is_endless))
         return self.needs_more
 
     def check_each(self, tests: Iterable[tuple[str, T]], run: Callable[[T], str]) -> None:
@@ -119,7 +113,7 @@ class Reporter(Struct):
     @property
     def needs_more(self) -> bool:
         """Whether more tests are needed."""
-        return not self.enough or sum(layer == self.layer for layer, *_ in self.failed) < self.enough
+        return not self.enough or len(self.failed) < self.enough
 
     @contextmanager
     def limit(self) -> Iterator[None]:
@@ -186,7 +180,6 @@ class SuiteMember(Struct, frozen=True):
     at: At
     limit: int | None = None  # of states
     walks: SuiteWalks = WALKS
-    layer: str = "gate"
 
     def prepare(self, bench: Bench) -> None:
         """Compute everything that does not depend on the implementation."""
@@ -247,7 +240,6 @@ class Outside(Struct, frozen=True):
     name: str
     run: Callable[[Reporter], None]
     about: tuple[str, ...]
-    layer: str = "tests"
 
     def prepare(self, bench: Bench) -> None:
         """Nothing to compute beforehand."""
@@ -267,10 +259,6 @@ class Member(Protocol):
     @property
     def name(self) -> str:
         """Unique in a gate."""
-
-    @property
-    def layer(self) -> str:
-        """The kind of check, for scores by layer."""
 
     def prepare(self, bench: Bench) -> None:
         """Compute everything that does not depend on the implementation."""
@@ -334,15 +322,14 @@ def members_of(folder: Path, bench: Bench) -> tuple[Member, ...]:
 
 def _member(at: At, cls: type[Binding[Any]]) -> SuiteMember:
     label = label_of(at.model or cls.model or "", tuple(at.bounds.items())).strip()
-    return SuiteMember(f"{at.suite} {label}", at, layer="walks" if at.suite == "walks" else "gate")
+    return SuiteMember(f"{at.suite} {label}", at)
 
 
 def listed(folder: Path, name: str) -> tuple[Any, ...]:
     """A further list, by name, in the `members.py` of a folder; empty if there is none.
 
     `SELF_CHECKS` are further checks of the harness, names and functions of a bench that report errors,
-    `TARGETS` modules of which mutants are generated, `WATCHED` further files that the members depend on,
-    `TOGETHER` groups of layers that count together: names, each with its layers.
+    `TARGETS` modules of which mutants are generated, `WATCHED` further files that the members depend on.
     """
     path = folder / "members.py"
     return tuple(getattr(load(path), name, ())) if path.exists() else ()

@@ -70,7 +70,6 @@ class Settings(Struct, frozen=True):
     members: str = "*"  # globs, with commas between them
     is_cached: bool = True
     enough: int = 2
-    by_layer: bool = False  # `enough` failures in each layer, instead of in all together
     only_judges: bool = False  # only the members that judge with a binding or a tracing
 
 
@@ -250,13 +249,12 @@ class MutationCampaign:
 
     def _begin(self, reporter: Reporter, member: Member) -> None:
         """Attribute the next tests to a member."""
-        reporter.member, reporter.layer = member.name, member.layer if self.settings.by_layer else ""
+        reporter.member = member.name
 
     def _key(self, world: str, subject: Subject) -> str:
         # The survey runs every test, however many failures are enough for a kill; its results serve both.
-        settings = self.settings
-        enough = (settings.enough, settings.by_layer) if subject.mutant.patches else (0, False)
-        return kept.name_of(world, subject.mutant.patches, *enough, sorted(subject.members), subject.work)
+        enough = self.settings.enough if subject.mutant.patches else 0
+        return kept.name_of(world, subject.mutant.patches, enough, sorted(subject.members), subject.work)
 
     def _world(self) -> str:
         """A digest of all relevant sources, except the patches."""

@@ -43,7 +43,6 @@ class OtherGate(Struct, frozen=True):
     name: str
     file: str
     suites: tuple[At, ...] = ()  # all of the binding's gate, if none is named
-    layer: str = "gate"
 
     def prepare(self, bench: Bench) -> None:
         """Compute the suites, with the unchanged implementation."""
@@ -81,7 +80,6 @@ class AcceptedRuns(Struct, frozen=True):
 
     name: str
     file: str
-    layer: str = "behaviour"
 
     def prepare(self, bench: Bench) -> None:
         """Read the lock, without which no run can be checked."""

@@ -48,11 +48,6 @@ class MutantOutcome(Struct, frozen=True):
         """The number of different tests that failed."""
         return len({(kill.member, kill.test) for kill in self.kills})
 
-    @property
-    def layers(self) -> tuple[str, ...]:
-        """The layers with a failed test, in a campaign by layers."""
-        return tuple(dict.fromkeys(kill.layer for kill in self.kills if kill.layer))
-
     def verdict(self, enough: int = 2) -> str:
         """One of the words in the module's table."""
         # Before anything else: an argument that is refuted is wrong, however few tests do it.

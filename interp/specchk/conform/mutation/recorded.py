@@ -35,7 +35,6 @@ class Recorded(Struct, frozen=True):
     file: str
     record: Callable[[int], Sequence[str]]
     seeds: range
-    layer: str = "recordings"
 
     def prepare(self, bench: Bench) -> None:
         """Compute the programs for recordings of the unchanged implementation."""

@@ -9,10 +9,9 @@ Not here: running it (`mutate`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from specchk.conform.mutation import outcomes
 from specchk.conform.mutation.mutants import diff
@@ -35,13 +34,6 @@ REQUIRED = MappingProxyType({
 })  # fmt: skip
 
 
-class Layers(Struct, frozen=True):
-    """The layers of a campaign by layers, and groups of layers counted together; empty for others."""
-
-    names: tuple[str, ...] = ()
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
 class Sample(Struct, frozen=True):
     """A sample of `all` mutants, drawn with `seed`."""
 
@@ -57,7 +49,6 @@ class Score(Struct, frozen=True):
     outcomes: tuple[MutantOutcome, ...]
     ground: Baseline | None
     seconds: float
-    layers: Layers = Layers()
     sample: Sample | None = None
 
     def verdict(self, outcome: MutantOutcome) -> str:
@@ -78,12 +69,6 @@ class Score(Struct, frozen=True):
     def killed(self) -> int:
         """The number of killed mutants, by the required number of tests that failed or did not end."""
         return sum(self.verdict(outcome) in GOOD for outcome in self.outcomes)
-
-    @property
-    def by_layer(self) -> tuple[dict[str, int], dict[str, int]]:
-        """As the function of this name, for the counted mutants."""
-        counted = [outcome for outcome in self.outcomes if self.verdict(outcome) != EQUIVALENT]
-        return by_layer([outcome.layers for outcome in counted], self.layers.names, self.layers.groups)
 
     @property
     def shortfall(self) -> str:
@@ -117,24 +102,6 @@ class Score(Struct, frozen=True):
         return is_open and any(one.is_late for one in undecided)
 
 
-def by_layer(
-    killers: Sequence[Collection[str]], names: Sequence[str], groups: Mapping[str, Sequence[str]]
-) -> tuple[dict[str, int], dict[str, int]]:
-    """The number of mutants killed by each group and layer, and by no other layer of its group.
-
-    `killers` are, for each mutant, the layers that kill it.
-    """
-    killed = {
-        group: sum(not set(parts).isdisjoint(layers) for layers in killers) for group, parts in groups.items()
-    }
-    killed |= {name: sum(name in layers for layers in killers) for name in names}
-    only = {
-        part: sum(set(parts).intersection(layers) == {part} for layers in killers)
-        for parts in groups.values() for part in parts
-    }  # fmt: skip
-    return killed, only
-
-
 def render(score: Score) -> str:
     """The report as text: the score first, the table, and the survivors with their diffs."""
     lines = [headline(score), ""]
@@ -147,7 +114,7 @@ def render(score: Score) -> str:
     left = [outcome for outcome in score.outcomes if score.verdict(outcome) not in (*GOOD, EQUIVALENT)]
     for one in left:
         lines += ["", f"{one.mutant.id} ({score.verdict(one)}): {one.mutant.story}", diff(one.mutant)]
-    lines += ["", *(_layers(score) if score.layers.names else _members(score))]
+    lines += ["", *_members(score)]
     return "\n".join(lines)
 
 
@@ -182,19 +149,6 @@ def _line(score: Score, outcome: MutantOutcome, widths: tuple[int, int]) -> str:
     return f"{outcome.mutant.id:<{widths[0]}}  {flaw:<{widths[1]}}  {seconds:>7}  {what}"
 
 
-def _layers(score: Score) -> list[str]:
-    """The number of mutants that each group and layer kills, counted as if it were the only one."""
-    killed, only = score.by_layer
-    drawn = "" if score.sample is None else f", sampled of {score.sample.all} with seed {score.sample.seed}"
-    lines = [f"killed of {score.counted} mutants{drawn}, by each layer as if it were the only one:"]
-    for name, count in killed.items():
-        parts = score.layers.groups.get(name)
-        about = f" ({', '.join(parts)})" if parts else ""
-        about += f" ({only[name]} by no other of its group)" if name in only else ""
-        lines.append(f"{count:5} by {name}{about}")
-    return lines
-
-
 def _members(score: Score) -> list[str]:
     """The number of mutants that each member helped to kill."""
     killers = Counter(member for one in score.outcomes for member in {kill.member for kill in one.kills})
@@ -208,22 +162,15 @@ def as_json(score: Score, exit_code: int) -> dict[str, object]:
         "counts": dict(score.counts), "shortfall": score.shortfall, "seconds": round(score.seconds, 2),
         "control_tests": None if score.ground is None else score.ground.tests,
         "sample": None if score.sample is None else {"of": score.sample.all, "seed": score.sample.seed},
-        "layers": _layers_json(score) if score.layers.names else None,
         "mutants": [_outcome(score, outcome) for outcome in score.outcomes], "exit_code": exit_code,
     }  # fmt: skip
-
-
-def _layers_json(score: Score) -> dict[str, object]:
-    killed, only = score.by_layer
-    names, groups = list(score.layers.names), {name: list(own) for name, own in score.layers.groups.items()}
-    return {"names": names, "groups": groups, "killed": killed, "only": only}
 
 
 def _outcome(score: Score, outcome: MutantOutcome) -> dict[str, object]:
     mutant = outcome.mutant
     kills = [
         {"member": kill.member, "test": kill.test, "reason": kill.reason, "seconds": round(kill.seconds, 3),
-         "endless": kill.is_endless, **({"layer": kill.layer} if kill.layer else {})}
+         "endless": kill.is_endless}
         for kill in outcome.kills
     ]  # fmt: skip
     return {

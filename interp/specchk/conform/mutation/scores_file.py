@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
 from specchk.conform.gate.lock import digest_of
 from specchk.conform.mutation.outcomes import EQUIVALENT, GOOD, UNFINISHED
-from specchk.conform.mutation.scores import by_layer
-from specchk.conform.work.lock_file import Kills, LayerKills
+from specchk.conform.work.lock_file import Kills
 
 SCHEMA = "specchk.mutation/1"
 
@@ -28,10 +26,9 @@ class ScoreRow(Struct, frozen=True):
 
 
 class Scores(Struct, frozen=True):
-    """The contents of some files: the scores by kind, those of campaigns by layers, and every mutant."""
+    """The contents of some files: the scores by kind, and every mutant."""
 
     kills: Mapping[str, Kills]
-    layers: Mapping[str, LayerKills]
     rows: tuple[ScoreRow, ...]
 
 
@@ -40,13 +37,12 @@ class NoScores(Exception):
 
 
 def read_scores(paths: Sequence[str]) -> Scores:
-    """The scores in some files, one for each kind of mutants and of campaigns; raises `NoScores`.
+    """The scores in some files, one for each kind of mutants; raises `NoScores`.
 
     A score is invalid if its campaign did not run the unchanged implementation, if it leaves
     mutants undecided, or if its rows do not add up to it.
     """
     kills: dict[str, Kills] = {}
-    layers: dict[str, LayerKills] = {}
     rows: list[ScoreRow] = []
     for path in paths:
         try:
@@ -63,16 +59,11 @@ def read_scores(paths: Sequence[str]) -> Scores:
                 )
                 for one in report["mutants"]
             ]
-            score = _kills(path, own, int(report["killed"]), int(report["counted"]))
-            if report.get("layers") is None:
-                kills[report["kind"]] = score
-            else:
-                # One failing test of each layer is enough there, and is no score of two.
-                layers[report["kind"]] = _layers(path, report)
+            kills[report["kind"]] = _kills(path, own, int(report["killed"]), int(report["counted"]))
             rows += own
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise NoScores(f"{path} has no mutation scores: {type(error).__name__}: {error}") from None
-    return Scores(kills, layers, tuple(rows))
+    return Scores(kills, tuple(rows))
 
 
 def _kills(path: str, rows: Sequence[ScoreRow], killed: int, counted: int) -> Kills:
@@ -90,18 +81,3 @@ def _kills(path: str, rows: Sequence[ScoreRow], killed: int, counted: int) -> Ki
             f"{path} reports {killed} of {counted} killed, but its mutants give {score.killed} of {score.all}"
         )
     return score
-
-
-def _layers(path: str, report: Mapping[str, Any]) -> LayerKills:
-    """The kills of each layer, if the mutants confirm them."""
-    counted = [mutant for mutant in report["mutants"] if mutant["verdict"] != EQUIVALENT]
-    killers = [{kill["layer"] for kill in mutant["kills"]} for mutant in counted]
-    killed, only = by_layer(killers, report["layers"]["names"], report["layers"]["groups"])
-    for layer, count in report["layers"]["killed"].items():
-        if killed.get(layer) != count:
-            raise NoScores(
-                f"{path} reports {count} killed by {layer}, but its mutants give {killed.get(layer)}"
-            )
-    sample = report.get("sample") or {"of": len(report["mutants"]), "seed": 0}
-    names = digest_of([mutant["id"] for mutant in counted])
-    return LayerKills(len(counted), int(sample["of"]), int(sample["seed"]), names, killed, only)

@@ -70,9 +70,6 @@ def _scores(lock: GateFigures) -> Iterator[str]:
     """The scores in a lock, which are those of the last recorded campaigns."""
     for kind, score in sorted(lock.mutants.items()):
         yield f"mutants recorded in the lock: {score} {kind} killed"
-    for kind, layers in sorted(lock.layers.items()):
-        yield f"{kind} mutants by layer, each as if it were the only one, {layers}:"
-        yield from (f"  {layer}: {layers.of(layer)}" for layer in layers.killed)
 
 
 def held_json(held: Held) -> dict[str, object]:

@@ -19,7 +19,7 @@ from specchk.conform.replay.divergence import WORDS, differences, instead, spec_
 from specchk.conform.replay.place import Divergence, ReplayTally
 from specchk.conform.replay.suites import Coverage, SuiteResult
 from specchk.conform.report.suite import basis, headline, verdict
-from specchk.conform.work.lock_file import Kills, LayerKills
+from specchk.conform.work.lock_file import Kills
 from specchk.ir.program import Program
 from specchk.meaning.values import State
 from specchk.report.diff import VariableChange, parts, unchanging
@@ -112,7 +112,7 @@ def sections(
         parts_of_page.insert(0, _legend())
     parts_of_page.append(_unobserved(parts[0].binding.unobserved))
     if held is not None:
-        parts_of_page += [*_controls(held), *_lock(held), *_scores(held.found.mutants, held.found.layers)]
+        parts_of_page += [*_controls(held), *_lock(held), *_scores(held.found.mutants)]
     parts_of_page += _mutants(mutants)
     return parts_of_page
 
@@ -194,16 +194,11 @@ def _lock(held: Held) -> Iterator[str]:
         yield "<h2>Lock</h2><p>It holds.</p>"
 
 
-def _scores(mutants: Mapping[str, Kills], layers: Mapping[str, LayerKills]) -> Iterator[str]:
+def _scores(mutants: Mapping[str, Kills]) -> Iterator[str]:
     rows = [
         frame.row(escape(name), f"{score.killed}", f"{score.all}", "")
         for name, score in sorted(mutants.items())
     ]
-    for name, own in sorted(layers.items()):
-        rows += [
-            frame.row(escape(f"{name}, by {layer} alone"), f"{count}", f"{own.sampled}", escape(str(own)))
-            for layer, count in own.killed.items()
-        ]
     if rows:
         yield "<h2>Mutants</h2>" + frame.table(("kind", "killed", "run", "of"), rows)
 

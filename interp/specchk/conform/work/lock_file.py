@@ -71,31 +71,6 @@ class Kills(Struct, frozen=True):
         return f"{self.killed} of {self.all}"
 
 
-class LayerKills(Struct, frozen=True, omit_defaults=True):
-    """Mutants of one kind killed by each layer of the checks, as if it were the only one.
-
-    `sampled` of `all` were run, drawn by `seed`; `names` is a digest of their names.  `killed` has also
-    groups, of what any of some layers kills; `only`, for the layers of a group, what no other layer of it
-    kills.
-    """
-
-    sampled: int
-    all: int
-    seed: int
-    names: str
-    killed: Mapping[str, int]
-    only: Mapping[str, int] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        drawn = "" if self.sampled == self.all else f", sampled of {self.all} with seed {self.seed}"
-        return f"of {self.sampled}{drawn}"
-
-    def of(self, layer: str) -> str:
-        """The figures of a layer, as text."""
-        only = f", {self.only[layer]} by it only" if layer in self.only else ""
-        return f"{self.killed[layer]} of {self.sampled}{only}"
-
-
 class ConditionCounts(Struct, frozen=True):
     """The number of conditions not fixed by the models of a gate, and of those that decide in none.
 
@@ -140,7 +115,6 @@ class GateFigures(Struct, frozen=True, omit_defaults=True):
     unnoticed: tuple[str, ...] = ()
     conditions: ConditionCounts | None = None
     mutants: Mapping[str, Kills] = field(default_factory=dict)
-    layers: Mapping[str, LayerKills] = field(default_factory=dict)
 
 
 class ChosenPath(Struct, frozen=True):
