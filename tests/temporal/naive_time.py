@@ -20,7 +20,8 @@ from specchk.meaning.step import Stepper
 from specchk.meaning.values import universe
 from specchk.search.verdict import Holds, HoldsWithin, Outcome, Violated
 
-Condition = tuple[int, tuple[tuple[int, Any], ...], bool]  # action, kept arguments, whether strong
+Part = tuple[int, tuple[tuple[int, Any], ...]]  # action, kept arguments
+Condition = tuple[tuple[Part, ...], int, bool]  # of some of these, the declaration's number, whether strong
 NONE: frozenset[Condition] = frozenset()
 
 
@@ -43,11 +44,12 @@ class NaiveChecker:
         self.properties = Properties(program, self.stepper)
         self.evaluator = Evaluator(len(program.variables))
         self.conditions: list[Condition] = []
-        for fairness in program.fairness:
-            params = program.actions[fairness.action].params
-            for values in product(*(sorted(universe(params[at].type)) for at in fairness.kept)):
-                given = tuple(zip(fairness.kept, values, strict=True))
-                self.conditions.append((fairness.action, given, fairness.strong))
+        for number, fairness in enumerate(program.fairness):
+            for row in fairness.rows:
+                parts: list[Part] = []
+                for place, (action, kept) in enumerate(fairness.actions):
+                    parts.append((action, tuple(zip(kept, row[place], strict=True))))
+                self.conditions.append((tuple(parts), number, fairness.strong))
         self.instances = [
             (index, args) for index, action in enumerate(program.actions)
             for args in product(*(sorted(universe(param.type)) for param in action.params))
@@ -60,7 +62,10 @@ class NaiveChecker:
             steps, enabled = [], set()
             for index, args in self.instances:
                 mine = frozenset(
-                    c for c in self.conditions if c[0] == index and all(args[at] == v for at, v in c[1])
+                    condition
+                    for condition in self.conditions
+                    for action, given in condition[0]
+                    if action == index and all(args[at] == value for at, value in given)
                 )
                 cuts = self.stepper.horizon_cuts
                 for _, _, after in self.stepper.of_action(state, index, args):

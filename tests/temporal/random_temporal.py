@@ -30,6 +30,8 @@ def random_temporal(random: Random) -> str:
         for strong in ("", "strong "):
             if random.random() < (0.6 if rich else 0.4):
                 lines.append(f"{strong}fair {name}{_kept(random, params[name])}")
+    # Of another source of chance, so that all else is what it was for a seed.
+    lines += _of_several(Random("\n".join(lines)), params)
     lines += [f"liveness l: {_formula(random, last)}", "deadlock ok"]
     if random.random() < 0.2:
         lines.append(f"constraint k: s in {_set(random, last, at_least=last)}")
@@ -61,6 +63,54 @@ def _kept(random: Random, params: str) -> str:
     if not names or random.random() < 0.4:
         return ""
     return f"({', '.join(random.choice([name, '_']) for name in names)})"
+
+
+def _of_several(random: Random, params: dict[str, str]) -> list[str]:
+    """Fairness of one action out of several, or of instances over a part of the values."""
+    if random.random() < 0.5:
+        return []
+    names = random.sample(sorted(params), random.randint(1, len(params)))
+    strong = random.choice(["", "strong "])
+    if random.random() < 0.5:
+        return [f"{strong}fair {' or '.join(name + _kept(random, params[name]) for name in names)}"]
+    bound = random.choice(["v in 0..1", "v in {1}", "v in 0..1, w in 0..v", "(v, w) in {(0, 1), (1, 1)}"])
+    choices = ["v", "_", "w"] if "w" in bound else ["v", "_"]
+    slots = [[random.choice(choices) for _ in range(params[name].count(":"))] for name in names]
+    parts = [f"{name}({', '.join(own)})" if own else name for name, own in zip(names, slots, strict=True)]
+    return [f"{strong}fair forall {bound}: {' or '.join(parts)}"]
+
+
+def both_ways(random: Random) -> tuple[str, str]:
+    """A spec with fairness of `a or b`, and one with fairness of one action with the ways of both."""
+    last = random.randint(1, 6)
+    params = random.choice(["", "p: 0..1", "p: 0..1, q: 0..1"])
+    ways = [
+        [
+            line
+            for _ in range(random.randint(1, 6))
+            for line in ("    or:", *_edge(random, last, params, beyond=False))
+        ]
+        for _ in range(3)
+    ]
+    before = ["spec random", f"type S = 0..{last}", f"var s : S in {_set(random, last, at_least=1)}"]
+    kept = _kept(random, params)
+    strong, other = random.choice(["", "strong "]), random.choice(["", "fair c\n", "strong fair c\n"])
+    after = [
+        f"{other}liveness l: {_formula(random, last)}",
+        "deadlock ok",
+        "model m:",
+        "    expect holds",
+        "",
+    ]
+
+    def action(name: str, *of: list[str]) -> list[str]:
+        head = [f"action {name}({params}):", "    either:", "        require false", "        skip"]
+        return [*head, *[line for way in of for line in way]]
+
+    a, b, c = ways
+    apart = [*action("a", a), *action("b", b), *action("c", c), f"{strong}fair a{kept} or b{kept}"]
+    joined = [*action("ab", a, b), *action("c", c), f"{strong}fair ab{kept}"]
+    return "\n".join([*before, *apart, *after]), "\n".join([*before, *joined, *after])
 
 
 def _formula(random: Random, last: int) -> str:

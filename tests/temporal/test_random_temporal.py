@@ -16,7 +16,7 @@ from specchk.search.engine import Options
 from specchk.search.verdict import Violated, name_of
 from temporal.checked import alone
 from temporal.naive_time import matched
-from temporal.random_temporal import random_temporal, with_undefined_steps
+from temporal.random_temporal import both_ways, random_temporal, with_undefined_steps
 
 
 def program_of(text: str, folder: Path) -> Program:
@@ -59,6 +59,20 @@ def agree(seeds: range, folder: Path) -> dict[str, int]:
 def test_compiled_code_has_the_naive_verdict(tmp_path: Path) -> None:
     """Verdict, length, rest or loop, warnings, and obligations at the horizon."""
     assert len(agree(range(3000, 3012), tmp_path)) >= 3
+
+
+def test_one_of_two_actions_is_fair_as_an_action_with_the_ways_of_both(tmp_path: Path) -> None:
+    """Verdict, rest or loop, and length; on both engines, of specs of which a good part is violated."""
+    kinds: dict[str, int] = {}
+    for seed in range(60):
+        apart, joined = (program_of(text, tmp_path) for text in both_ways(Random(seed)))
+        text = f"# seed {seed}"
+        kind = matched(joined, reference.search(joined), text)
+        assert matched(apart, reference.search(apart), text) == kind, seed
+        if not seed % 12:
+            assert matched(apart, alone(apart), text) == kind, seed
+        kinds[kind] = kinds.get(kind, 0) + 1
+    assert min(kinds["holds"], kinds["rest"], kinds["loop"]) >= 5
 
 
 # A horizon, a constraint and an undefined step meet in these.

@@ -228,7 +228,7 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
         deadlock_ok=_deadlock(lowering), points=tuple(lowering.points.listed),
         horizons=_horizons(lowering, selected.actions, refinements), left_out=selected.left_out,
         # Safety does not depend on fairness, so without a temporal property there is none.
-        liveness=liveness, fairness=fair_actions(spec, params) if is_temporal else (),
+        liveness=liveness, fairness=fair_actions(spec, params, lowering.expressions) if is_temporal else (),
         left_out_actions=selected.left_out_actions,
         folds=tuple(chain(*[one.names.folds for one in (lowering.expressions, *of_claims)])),
         ignored=_ignored(spec, model), ignored_at=model.ignored[0].span if model.ignored else None,
@@ -251,7 +251,8 @@ def _refinement(lowering: Lowering, decl: decls.Refines) -> RefinementLowering:
     variables, starts = of_other.variables()
     actions = tuple(of_other.action(action) for action in other.actions.values())
     of_it = [other.prefix + name for name in other.consts]
-    fairness = fair_actions(other, {action.name: action.params for action in actions})
+    params = {action.name: action.params for action in actions}
+    fairness = fair_actions(other, params, of_other.expressions)
     # Without the place of its file, which is in no identity of a search.
     abstract = Program(
         spec=other.name, path="", model="",
@@ -285,10 +286,11 @@ def _claims_of_time(lowering: Lowering, selected: _Selected) -> None:
     refined = [lowering.spec.refined[one.alias] for one in selected.refines]
     for other in refined:
         of_other = Lowering(lowering.checked, lowering.model, other, as_is)
-        fair_actions(other, {one.name: of_other.parameters(one) for one in other.actions.values()})
+        others = {one.name: of_other.parameters(one) for one in other.actions.values()}
+        fair_actions(other, others, of_other.expressions)
     params = {action.name: lowering.parameters(action) for action in selected.actions}
     if liveness or any(other.fair for other in refined):
-        fair_actions(lowering.spec, params)
+        fair_actions(lowering.spec, params, lowering.expressions)
 
 
 def _assumed(lowering: Lowering) -> None:

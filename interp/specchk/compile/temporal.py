@@ -8,12 +8,12 @@ formula has a meaning here, and each is refused with its place (S601); nothing i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import prod
+from itertools import islice, product
 
 from specchk.compile.expressions import ExpressionLowering
 from specchk.compile.ground import evaluate_constant
 from specchk.compile.scope import Scope
-from specchk.ir.nodes import Const, Local, Var
+from specchk.ir.nodes import Const, Expr, Local, Value, Var
 from specchk.ir.program import Clause, Fairness, Form, Liveness, Property
 from specchk.ir.types import cardinality, item_of
 from specchk.ir.walk import inside
@@ -22,7 +22,7 @@ from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import Report, refusal
 from specchk.lang.text.source import Span
-from specchk.meaning.values import show
+from specchk.meaning.values import show, universe
 
 MAX_CLAUSES = 1 << 12
 MAX_CONDITIONS = 1024
@@ -60,7 +60,7 @@ class TemporalLowering:
                 self._formula(node.left, scope, bound)
                 self._formula(node.right, scope, bound)
             case tree.Quantified(kind="forall") if is_temporal(node.body):
-                for inner, names in self._values(node.binders, scope, bound):
+                for inner, names in _scopes(node.binders, scope, bound, self._domain):
                     self._formula(node.body, inner, names)
             case tree.Binary(op="leadsto"):
                 self._clause(Form.LEADS_TO, node.left, node.right, node.span, scope, bound)
@@ -91,16 +91,6 @@ class TemporalLowering:
         first = self.predicate(trigger, scope) if trigger is not None else None
         self.clauses.append(Clause(form, first, self.predicate(goal, scope), bound, span))
 
-    def _values(self, binders: tuple[tree.Binder, ...], scope: Scope, bound: Bindings) -> Iterator[Bound]:
-        """The scopes of a `forall`, one for each choice of values, with names and values for display."""
-        if not binders:
-            yield scope, bound
-            return
-        first, rest = binders[0], binders[1:]
-        for value in self._domain(first, scope):
-            pair = (tree.shown(first.bound), show(value.value, value.type))
-            yield from self._values(rest, scope.bind(first.bound, value), (*bound, pair))
-
     def _domain(self, binder: tree.Binder, scope: Scope) -> list[Const]:
         # A name of a `let` line is no part of the scope: it means another value in every state.
         lines = {name for line in self.decl.lets for name in tree.names_in(line.bound)} - set(scope.names)
@@ -111,34 +101,91 @@ class TemporalLowering:
         if any(isinstance(part, Var | Local) for part in inside(domain)):
             self._refuse(binder.domain, _CONSTANT)
             return []
-        values = evaluate_constant(domain)
-        assert isinstance(values, tuple)
-        # Marked like the set that they come from: a property of these may fail for larger ones.
-        is_open = any(isinstance(part, Const) and part.ends_at_horizon for part in inside(domain))
-        return [Const(item_of(domain.type), binder.span, value, is_open) for value in values]
+        return _items(domain, binder)
 
 
-def fair_actions(spec: Spec, actions: Mapping[str, Sequence[Local]]) -> tuple[Fairness, ...]:
+def _scopes(
+    binders: tuple[tree.Binder, ...], scope: Scope, bound: Bindings, items: Callable[..., list[Const]]
+) -> Iterator[Bound]:
+    """The scopes of a `forall`, one for each choice of values, with names and values for display."""
+    if not binders:
+        yield scope, bound
+        return
+    first, rest = binders[0], binders[1:]
+    for value in items(first, scope):
+        pair = (tree.shown(first.bound), show(value.value, value.type))
+        yield from _scopes(rest, scope.bind(first.bound, value), (*bound, pair), items)
+
+
+def _items(domain: Expr, binder: tree.Binder) -> list[Const]:
+    values = evaluate_constant(domain)
+    assert isinstance(values, tuple)
+    # Marked like the set that they come from: a property of these may fail for larger ones.
+    is_open = any(isinstance(part, Const) and part.ends_at_horizon for part in inside(domain))
+    return [Const(item_of(domain.type), binder.span, value, is_open) for value in values]
+
+
+def fair_actions(
+    spec: Spec, actions: Mapping[str, Sequence[Local]], expressions: ExpressionLowering
+) -> tuple[Fairness, ...]:
     """The fairness that a spec declares for actions with these parameters; that of others is omitted."""
     positions = {name: index for index, name in enumerate(actions)}
-    found: dict[Fairness, None] = {}
+    declared: dict[Fairness, None] = {}
     conditions = 0
-    for line in spec.fair:
-        for item in line.actions:
-            if item.action.full not in positions:
-                continue
-            index = positions[item.action.full]
-            kept = tuple(at for at, name in enumerate(item.params) if name != "_")
-            fairness = Fairness(index, line.strong, kept, item.span)
-            if fairness in found:
-                continue
-            found[fairness] = None
-            conditions += prod(cardinality(actions[item.action.full][at].type) for at in kept)
-            if conditions > MAX_CONDITIONS:
-                message = f"with `{item.span.text}` there are more than {MAX_CONDITIONS} fairness conditions"
-                hint = "omit parameters (`_`), or choose smaller constants"
-                raise refusal("S604", item.span, message, hint)
-    return tuple(found)
+    for is_strong, item in [(fair.strong, item) for fair in spec.fair for item in fair.actions]:
+        written = (item,) if isinstance(item, decls.FairAction) else item.actions
+        parts = [part for part in written if part.action.full in positions]
+        kept = [tuple(at for at, name in enumerate(part.params) if name != "_") for part in parts]
+        if isinstance(item, decls.FairEither) and item.binders:
+            choices = _bound_choices(item.binders, Scope(spec), expressions)
+        else:
+            choices = _own_choices([(part.params, actions[part.action.full]) for part in parts], item.span)
+        # One more than may be, so that too many are seen without listing them all.
+        values = list(islice(choices, MAX_CONDITIONS + 1)) if parts else []
+        rows = tuple(
+            tuple(tuple(row[part.params[at]] for at in ats) for part, ats in zip(parts, kept, strict=True))
+            for row in values
+        )
+        indices = (positions[part.action.full] for part in parts)
+        fairness = Fairness(tuple(zip(indices, kept, strict=True)), is_strong, rows, item.span)
+        if not rows or fairness in declared:
+            continue
+        declared[fairness] = None
+        conditions += len(rows)
+        _limited(conditions, item.span)
+    return tuple(declared)
+
+
+def _limited(conditions: int, span: Span) -> None:
+    if conditions > MAX_CONDITIONS:
+        message = f"with `{span.text}` there are more than {MAX_CONDITIONS} fairness conditions"
+        hint = "omit parameters (`_`), or choose smaller constants"
+        raise refusal("S604", span, message, hint)
+
+
+def _own_choices(
+    parts: Sequence[tuple[Sequence[str], Sequence[Local]]], span: Span
+) -> Iterator[Mapping[str, Value]]:
+    """The values of the parameters that actions fix by their own names, the same value for the same name."""
+    domains: dict[str, set[Value]] = {}
+    for names, params in parts:
+        for name, param in zip(names, params, strict=bool(names)):
+            if name != "_":
+                _limited(cardinality(param.type), span)  # before its values are listed
+                domains.setdefault(name, set()).update(universe(param.type))
+    return (dict(zip(domains, row, strict=True)) for row in product(*map(sorted, domains.values())))
+
+
+def _bound_choices(
+    binders: tuple[tree.Binder, ...], scope: Scope, expressions: ExpressionLowering
+) -> Iterator[Mapping[str, Value]]:
+    """The values of the names that a `forall` of fairness binds."""
+
+    def items(binder: tree.Binder, scope: Scope) -> list[Const]:
+        return _items(expressions.domain(binder.domain, scope), binder)
+
+    for inner, _ in _scopes(binders, scope, (), items):
+        yield {name: evaluate_constant(value) for name, value in inner.names.items()}
 
 
 def is_temporal(node: tree.Node) -> bool:

@@ -113,14 +113,15 @@ class Liveness(Identified, frozen=True):
 
 
 class Fairness(Identified, frozen=True):
-    """Weak or strong fairness of an action: of the whole action, or a condition for each value of `kept`.
+    """Weak or strong fairness of some actions, each with the positions of the parameters that it fixes.
 
-    `kept` are positions of parameters, in ascending order.
+    There is one condition for each row: that an instance of one of the actions is taken whose parameters have
+    the row's values, of which there is a tuple for each action.
     """
 
-    action: int
+    actions: tuple[tuple[int, tuple[int, ...]], ...]
     strong: bool
-    kept: tuple[int, ...]
+    rows: tuple[tuple[tuple[Value, ...], ...], ...]
     span: Span
 
 

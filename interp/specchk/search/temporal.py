@@ -185,8 +185,9 @@ class TemporalCheck:
     def _unused_fairness(self, source: StepSource) -> None:
         ever = source.ever_enabled()
         for declared, fairness in enumerate(self.program.fairness):
-            # If the action never runs at all, there is a separate warning.
-            if not self._coverage[self.program.actions[fairness.action].point]:
+            # If no action ever runs at all, there are separate warnings.
+            points = [self.program.actions[index].point for index, _ in fairness.actions]
+            if not any(self._coverage[point] for point in points):
                 continue
             bits = [bit for bit, one in enumerate(self.fair.conditions) if one.declared == declared]
             if not any(ever >> bit & 1 for bit in bits):

@@ -207,8 +207,10 @@ model default:
         "S602", "fairness with parameters that the action does not have",
         """`fair send` is fairness of the action as a whole: some instance of it is taken.
         `fair send(f, _)` is one condition for each value of the parameter `f`.  The names must be
-        the action's parameters, in their order, or `_` for any value.""",
-        """Write the parameters as the action declares them.""",
+        the action's parameters, in their order, or `_` for any value.  In `fair send(f) or drop(f)`,
+        `f` is the same value, so both have it with the same type.  In `fair forall f in S: send(f)`
+        the names are those that `forall` binds.""",
+        """Write the parameters as the action declares them, or bind other names with `forall`.""",
         """
 spec fairly
 var done : 0..2 = 0

@@ -94,7 +94,9 @@ class Builder(Statements):
     deadlock = leaf(decls.DeadlockOk)
     fair = leaf(decls.Fair, False)
     strong_fair = leaf(decls.Fair, True)
-    fair_actions = group
+    fair_conditions = group
+    fair_either = leaf(lambda at, *actions: decls.FairEither(at, (), actions))
+    fair_each = leaf(decls.FairEither, rest=1)
     fair_action = leaf(decls.FairAction, rest=1)
     names = group
     model_same = leaf(partial(decls.Model, items=()))

@@ -205,11 +205,18 @@ class FairAction(Node, frozen=True):
     params: tuple[str, ...]
 
 
+class FairEither(Node, frozen=True):
+    """`a(r) or b(r, _)`: some of them is taken; with `forall r in S:`, one condition for each r of S."""
+
+    binders: tuple[Binder, ...]
+    actions: tuple[FairAction, ...]
+
+
 class Fair(Node, frozen=True):
-    """`fair a, b` and `strong fair a`."""
+    """`fair a, b or c` and `strong fair a`."""
 
     strong: bool
-    actions: tuple[FairAction, ...]
+    actions: tuple[FairAction | FairEither, ...]
 
 
 class Refines(Node, frozen=True):

@@ -13,7 +13,7 @@ taken: where nothing else is owed, a behaviour ends at the horizon and is no cou
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from typing import Any
@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from specchk.ir.footprint import steps_list_horizon
-from specchk.ir.program import Fairness, Program
+from specchk.ir.program import Action, Program
 from specchk.meaning.moves import Moves, open_moves
 from specchk.meaning.paths import START, NotSymbolic
 from specchk.meaning.properties import Properties
@@ -32,17 +32,19 @@ from specchk.meaning.values import State, show, universe
 
 
 class FairCondition(Struct, frozen=True):
-    """One weak or strong condition; `given` are the values of the parameters that it fixes."""
+    """One weak or strong condition: its actions, with the values of the parameters that it fixes."""
 
-    action: int
-    given: tuple[tuple[int, Any], ...]
+    actions: tuple[tuple[int, Mapping[int, Any]], ...]
     strong: bool
     declared: int  # the position of its declaration in the program
     text: str
 
-    def covers(self, args: Sequence[Any]) -> bool:
-        """Whether an instance of the action belongs to the condition; an open argument (None) matches any."""
-        return all(args[at] is None or args[at] == value for at, value in self.given)
+    def covers(self, action: int, args: Sequence[Any]) -> bool:
+        """Whether an instance of an action belongs to the condition; an open argument (None) matches any."""
+        return any(
+            index == action and all(args[at] is None or args[at] == value for at, value in given.items())
+            for index, given in self.actions
+        )
 
 
 class Outgoing(Struct, frozen=True):
@@ -88,7 +90,7 @@ class FairSteps:
         key = action, args
         if key not in self._masks:
             self._masks[key] = sum(
-                1 << bit for bit, c in enumerate(self.conditions) if c.action == action and c.covers(args)
+                1 << bit for bit, one in enumerate(self.conditions) if one.covers(action, args)
             )
         return self._masks[key]
 
@@ -122,7 +124,7 @@ class FairSteps:
         conditions = 0
         # The stepper counts its cuts for a state as a whole. The instances concerned are determined by
         # trying each alone, at a cost only for states at a horizon.
-        for index in {one.action for one in self.conditions}:
+        for index in {index for one in self.conditions for index, _ in one.actions}:
             if index not in self._instances:
                 domains = [sorted(universe(param.type)) for param in self.program.actions[index].params]
                 self._instances[index] = list(product(*domains))
@@ -138,7 +140,10 @@ class FairSteps:
         """The conditions of actions that enumerate the values of a type with a horizon."""
         actions = self.program.actions
         listing = [steps_list_horizon(replace(self.program, actions=(action,))) for action in actions]
-        return sum(1 << bit for bit, one in enumerate(self.conditions) if listing[one.action])
+        return sum(
+            1 << bit for bit, one in enumerate(self.conditions)
+            if any(listing[index] for index, _ in one.actions)
+        )  # fmt: skip
 
     def _enabled_beyond(self, state: State, known: int) -> int:
         """The conditions not in `known` that steps with numbers above a horizon enable."""
@@ -148,7 +153,7 @@ class FairSteps:
         for index, args in moves.instances:
             for bit, condition in enumerate(self.conditions):
                 # Not those that are known already: trying all open numbers costs more than the rest here.
-                may = condition.action == index and condition.covers(args)
+                may = condition.covers(index, args)
                 if may and not (known | conditions) >> bit & 1 and self._moves_on(moves, state, index, args):
                     conditions |= 1 << bit
         return conditions
@@ -175,15 +180,16 @@ class FairSteps:
 def fair_conditions(program: Program) -> Iterator[FairCondition]:
     """All conditions, in the order of declarations and then of values."""
     for declared, fairness in enumerate(program.fairness):
-        params = program.actions[fairness.action].params
-        domains = [sorted(universe(params[at].type)) for at in fairness.kept]
-        for values in product(*domains):
-            given = tuple(zip(fairness.kept, values, strict=True))
-            text = _text(program, fairness, dict(given))
-            yield FairCondition(fairness.action, given, fairness.strong, declared, text)
+        for row in fairness.rows:
+            actions = tuple(
+                (index, dict(zip(kept, values, strict=True)))
+                for (index, kept), values in zip(fairness.actions, row, strict=True)
+            )
+            text = " or ".join(_text(program.actions[index], given) for index, given in actions)
+            text = f"{'strong ' if fairness.strong else ''}fair {text}"
+            yield FairCondition(actions, fairness.strong, declared, text)
 
 
-def _text(program: Program, fairness: Fairness, given: dict[int, Any]) -> str:
-    action = program.actions[fairness.action]
+def _text(action: Action, given: Mapping[int, Any]) -> str:
     shown = ", ".join(show(given[at], p.type) if at in given else "_" for at, p in enumerate(action.params))
-    return f"{'strong ' if fairness.strong else ''}fair {action.name}{f'({shown})' if given else ''}"
+    return f"{action.name}{f'({shown})' if given else ''}"

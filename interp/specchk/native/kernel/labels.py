@@ -8,11 +8,14 @@ conditions of the instances with a step that a horizon ended.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
 from math import prod
 
 from specchk.codegen import ir
+from specchk.ir.nodes import Local, Value
 from specchk.ir.program import Program, Property
-from specchk.ir.types import cardinality
+from specchk.meaning.values import universe
 from specchk.native.kernel.steps import Steps
 from specchk.native.machine.asm import I64, PTR, Asm, Val
 from specchk.native.machine.frames import Thread
@@ -40,14 +43,31 @@ class LabelledSteps(Steps):
 
     def _conditions(self) -> Val:
         """The conditions of the current instance, in the order of `meaning.behaviours.fairness`."""
-        asm, first = self.asm, 0
+        first = 0
         conditions: Val = 0
         for fairness in self.program.fairness:
-            action = self.program.actions[fairness.action]
-            if fairness.action == self.index:
-                position = asm.add(first, self.rank_of(action.params[at] for at in fairness.kept))
-                conditions = asm.bor(conditions, asm.shl(1, position))
-            first += prod(cardinality(action.params[at].type) for at in fairness.kept)
+            for part, (action, kept) in enumerate(fairness.actions):
+                if action == self.index:
+                    params = [self.program.actions[action].params[at] for at in kept]
+                    rows = [row[part] for row in fairness.rows]
+                    conditions = self.asm.bor(conditions, self._rows(params, rows, first))
+            first += len(fairness.rows)
+        return conditions
+
+    def _rows(self, params: Sequence[Local], rows: Sequence[tuple[Value, ...]], first: int) -> Val:
+        """The conditions, from number `first` on, whose row has the values of the parameters."""
+        asm, rank = self.asm, self.rank_of(params)
+        orders = [sorted(universe(param.type)) for param in params]
+        if len(rows) == prod(map(len, orders)) and rows == list(product(*orders)):
+            return asm.shl(1, asm.add(first, rank))
+        conditions: Val = 0
+        for number, row in enumerate(rows, first):
+            if all(value in order for value, order in zip(row, orders, strict=True)):
+                position = 0
+                for value, order in zip(row, orders, strict=True):
+                    position = position * len(order) + order.index(value)
+                is_met = asm.cmp("==", rank, position)
+                conditions = asm.bor(conditions, asm.shl(asm.select(is_met, 1, 0), number))
         return conditions
 
 

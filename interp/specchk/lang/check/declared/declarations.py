@@ -205,21 +205,44 @@ def _deadlock(checker: Checker, spec: Spec) -> None:
             checker.levels.demand(ok.when, Level.STATE, "`deadlock ok` describes a state")
 
 
-def _fair(checker: Checker, item: decls.FairAction, spec: Spec) -> None:
-    action = spec.actions.get(item.action.full)
-    if action is None:
-        checker.unknown(item.action, spec.actions, "action", spec)
-        return
+def _fair(checker: Checker, item: decls.FairAction | decls.FairEither, spec: Spec) -> None:
+    binders, actions = ((), (item,)) if isinstance(item, decls.FairAction) else (item.binders, item.actions)
+    bound = dict(checker.bind(binders, Context(spec)).locals)
+    for binder in binders:
+        checker.levels.demand(binder.domain, Level.CONSTANT, "a `forall` of fairness ranges over constants")
+    for one in actions:
+        action = spec.actions.get(one.action.full)
+        if action is None:
+            checker.unknown(one.action, spec.actions, "action", spec)
+            continue
+        if one.params:
+            _fair_params(checker, one, action, spec, bound, is_bound=bool(binders))
+
+
+def _fair_params(
+    checker: Checker, item: decls.FairAction, action: decls.Action, spec: Spec, bound: dict[str, Type], *,
+    is_bound: bool,
+) -> None:  # fmt: skip
     names = [param.name for param in action.params]
-    given = list(item.params)
-    # The parameter's own name and no other: a constant or an element would read as one instance.
-    fits = len(given) == len(names) and all(g in (n, "_") for g, n in zip(given, names, strict=True))
-    if given and not fits:
-        checker.report.add(
-            "S602", item.span, f"the parameters of `{action.name}` are ({', '.join(names)}), not these",
-            f"`{action.name}({', '.join(names)})` is fairness for each of their values, with `_` for any",
-            [(action.span.word(action.name), "declared here")],
-        )  # fmt: skip
+    kinds = [checker.resolver.resolve(param.type, spec) for param in action.params]
+    # Without `forall` the parameter's own name and no other: a constant or an element would read as one
+    # instance.  The same name in another action is the same value.
+    fits = len(item.params) == len(names) and all(
+        given == "_" or (given in bound if is_bound else given == name)
+        for given, name in zip(item.params, names, strict=True)
+    )
+    note = [(action.span.word(action.name), "declared here")]
+    if not fits:
+        hint = f"`{action.name}({', '.join(names)})` is fairness for each of their values, with `_` for any"
+        if is_bound:
+            hint = "write names that the `forall` binds, or `_` for any value"
+        message = f"the parameters of `{action.name}` are ({', '.join(names)}), not these"
+        checker.report.add("S602", item.span, message, hint, note)
+        return
+    for given, kind in zip(item.params, kinds, strict=True):
+        if given != "_" and types.join(known := bound.setdefault(given, kind), kind) is None:
+            message = f"`{given}` is {show(known)}, but `{action.name}` takes {show(kind)}"
+            checker.report.add("S602", item.span, message, "bind each by a name of its own: `forall`", note)
 
 
 def _types_of(param: decls.Param | decls.OperatorParam) -> tuple[tree.TypeExpr, ...]:
