@@ -1,7 +1,8 @@
 """Batches of records: written for clients, read from segments, responses and the metadata log.
 
 Format 2, since 0.11: a batch has 61 bytes before its records, with the leader epoch in which it was written.
-Format 1, of 0.10: each message is alone, without an epoch.  Compressed records are counted, and not read.
+Format 1, of 0.10: each message is alone, without an epoch; a compressed one counts as one record, at the
+offset of the last that it has.  Compressed records are counted, and not read.
 
     base offset 8 | length 4 | epoch 4 | format 1 | CRC-32C 4 | attributes 2 | last delta 4 | ...
 """

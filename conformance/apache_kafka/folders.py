@@ -167,7 +167,8 @@ def _add(replica: Replica, name: str, batch: Batch) -> None:
         replica.blame("batch", f"the batch of offset {batch.base} has a wrong checksum ({name})")
     if batch.base < replica.end and replica.marks:
         replica.blame("offsets", f"a batch of offset {batch.base} lies after {replica.end - 1} ({name})")
-    if batch.base > replica.end and replica.marks:
+    is_known = batch.format == 2 or not batch.codec  # else the offset is that of the last record it has
+    if batch.base > replica.end and replica.marks and is_known:
         replica.gaps.append((replica.end, batch.base))
     if replica.marks and (batch.epoch or 0) < (replica.marks[-1].epoch or 0):
         replica.blame("epochs", f"offset {batch.base} is of epoch {batch.epoch}, after a later one ({name})")
@@ -207,6 +208,11 @@ def _check_sequences(replica: Replica) -> None:
         last[producer.id, producer.epoch] = mark.last_sequence
 
 
+def producer_entries(data: bytes) -> Iterator[tuple[int, ...]]:
+    """Snapshot entries: id, epoch, last sequence number, offset, delta and time, coordinator, transaction."""
+    return _ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :])
+
+
 def _check_producers(path: Path, replica: Replica) -> None:
     """Compare a snapshot of producers with the batches that it names."""
     data, taken_at = path.read_bytes(), int(path.stem)
@@ -221,7 +227,7 @@ def _check_producers(path: Path, replica: Replica) -> None:
     if replica.is_clean and taken_at > replica.end:
         replica.blame("producer-state", f"{path.name} is of an offset beyond the log's end, {replica.end}")
     marks = {mark.last: mark for mark in replica.marks}
-    for producer, _, sequence, offset, *_ in _ENTRY.iter_unpack(data[head:]):
+    for producer, _, sequence, offset, *_ in producer_entries(data):
         mark = marks.get(offset)
         if offset >= taken_at:
             replica.blame("producer-state", f"{path.name} has offset {offset} of producer {producer}")

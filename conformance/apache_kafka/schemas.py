@@ -183,7 +183,7 @@ def _fields(definitions: Iterable[Fields], common: Mapping[str, Any]) -> tuple[F
             versions=Versions.parse(each["versions"]),
             nullable=Versions.parse(each.get("nullableVersions")),
             tagged=Versions.parse(each.get("taggedVersions")),
-            tag=each.get("tag", -1),
+            tag=int(each.get("tag", -1)),  # some schemas write it as text
             default=each.get("default"),
             fields=_fields(each.get("fields") or common.get(each["type"].removeprefix("[]"), ()), common),
         )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+
 import pytest
-from conformance.apache_kafka.nodes import wait_for
-from conformance.apache_kafka.releases import RELEASES, Unavailable, jars
+from conformance.apache_kafka.releases import NEWEST, RELEASES, Unavailable, jars
+
+from apache_kafka.loads import write_history
 
 
 def release_or_skip(version):
@@ -21,9 +24,13 @@ def release(request):
     return release_or_skip(request.param)
 
 
-def elect(controller, broker, others):
-    """Have a broker of the ISR elected; the decision."""
-    controller.reorder([broker, *others])
-    controller.elect_preferred()
-    wait_for(lambda: controller.latest().leader == broker, f"broker {broker} is elected")
-    return controller.latest()
+@pytest.fixture(scope="module")
+def history(tmp_path_factory):
+    """The folders of a cluster of the newest release, made once for all processes of a test run."""
+    release = release_or_skip(NEWEST.version)
+    shared = tmp_path_factory.getbasetemp().parent / "history-of-kafka"
+    with (shared.parent / "history-of-kafka.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shared.exists():
+            write_history(release, shared)
+    return shared

@@ -22,7 +22,8 @@ THING = {
             {"name": "One", "type": "Shared", "versions": "1+", "nullableVersions": "1+",
              "default": "null"}]},
         {"name": "Id", "type": "uuid", "versions": "1+"},
-        {"name": "Extra", "type": "string", "versions": "2+", "taggedVersions": "2+", "tag": 4},
+        {"name": "Extra", "type": "string", "versions": "2+", "taggedVersions": "2+",
+             "tag": "4"},  # as text, which 3.9.1 has too
         {"name": "Flag", "type": "bool", "versions": "0+", "default": "true"},
     ],
 }  # fmt: skip
