@@ -24,9 +24,10 @@ RANDOM :=
 REPORTS := $(VENV)/gate
 # The largest first: what began last would be waited for.
 SMALL  := store requests log_start coordinator reassignment delivery controller_log metadata producer_state groups fetcher isr_timing membership placement proposals
-PARTS  := replication $(SMALL) files recordings behaviour
+ALL    := replication $(SMALL) files recordings behaviour
+PARTS  := $(ALL)
 BOUND  = $(filter replication $(SMALL),$(PARTS))
-RUNS   = $(if $(BOUND),bindings) $(filter-out $(BOUND),$(PARTS))
+RUNS   = $(or $(strip $(if $(BOUND),bindings) $(filter-out $(BOUND),$(PARTS))),$(error no part of the gate in PARTS: $(ALL)))
 SAMPLED = $(if $(SLOW),--slow,--sample-seed=$(SEED))
 EXAMPLES = $(addprefix --random-seed=,$(RANDOM))
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
@@ -71,8 +72,8 @@ gate: $(VENV)/.tested
 gate-report: $(RUNS:%=gate-%)
 	@failed=; for run in $(RUNS); do echo "== $$run"; cat $(REPORTS)/$$run.txt; \
 	    code=$$(cat $(REPORTS)/$$run.exit); [ "$$code" = 0 ] || failed="$$failed $$run ($${code:-not ended})"; \
-	done >$(REPORTS)/report.txt 2>&1; \
-	echo "== gate: $(words $(RUNS)) runs,$${failed:- none} failed" >>$(REPORTS)/report.txt; [ -z "$$failed" ]
+	done >$(REPORTS)/report.txt 2>&1 || failed=" report"; \
+	echo "== gate: $(words $(RUNS)) runs,$${failed:- none} failed" >>$(REPORTS)/report.txt && [ -z "$$failed" ]
 
 $(RUNS:%=gate-%): gate-begin
 gate-begin:

@@ -84,11 +84,12 @@ def test_the_report_in_the_documents_is_what_is_printed(tree: Path):
 
 STUB = """#!/bin/sh
 echo "$(basename "$0") $*" >>"$LOG"
+[ -z "$BLOCKED" ] || mkdir -p "$BLOCKED"
 case "$*" in *"$FAILS"*) exit 13;; esac
 """
 
 
-def made(tmp_path: Path, fails: str) -> tuple[int, str, list[str]]:
+def made(tmp_path: Path, fails: str, blocked: str = "") -> tuple[int, str, list[str]]:
     """The exit code of `make gate` if a command with these words fails, its report, and all commands."""
     programs, log = tmp_path / "bin", tmp_path / "log"
     programs.mkdir()
@@ -98,9 +99,25 @@ def made(tmp_path: Path, fails: str) -> tuple[int, str, list[str]]:
         (programs / name).chmod(0o755)
     line = ["make", "--no-print-directory", "--old-file=pyproject.toml", f"VENV={tmp_path}", "gate"]
     # As `make system` runs this test, which would be a make within another one.
-    env = {**os.environ, "LOG": str(log), "FAILS": fails, "MAKEFLAGS": "", "MAKELEVEL": "0"}
+    env = {
+        **os.environ,
+        "LOG": str(log),
+        "FAILS": fails,
+        "BLOCKED": blocked,
+        "MAKEFLAGS": "",
+        "MAKELEVEL": "0",
+    }
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False, env=env)
     return done.returncode, done.stdout, log.read_text().splitlines()
+
+
+def test_no_part_and_no_report_are_red(tmp_path: Path):
+    """A gate that runs nothing was green, "0 runs, none failed", and one whose report cannot be written."""
+    line = ["make", "--no-print-directory", "gate", "PARTS="]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no part of the gate in PARTS: replication store " in done.stderr
+    assert made(tmp_path, "nothing fails", blocked=str(tmp_path / "gate" / "report.txt"))[0] == 2
 
 
 def test_the_gate_holds_every_lock(tmp_path: Path):

@@ -18,7 +18,6 @@ from specchk.conform.work.lock_file import (
     GateConditions,
     GateFigures,
     Kills,
-    LayerKills,
     LockFile,
     Numbers,
     read,
@@ -32,7 +31,6 @@ LOCK = GateFigures(
     {"toss": "a1", "sleep": "b1"}, {"small": NUMBERS, "big N=2": NUMBERS},
     {"bank.py": {"Bank.toss": "1a"}}, ("a flaw",), ConditionCounts(40, 2, 1),
     {"curated": Kills(50, 50, "n1")},
-    {"curated": LayerKills(9, 50, 4, "n2", {"gate": 9, "suites": 7}, {"suites": 1})},
 )  # fmt: skip
 KEYS = tuple(name for name in Numbers.__struct_fields__ if name != "suite")
 words = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=12)

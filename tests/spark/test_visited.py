@@ -18,7 +18,7 @@ from specchk.native.machine import mapped
 from specchk.native.machine.layout import StateLayout, layout_of
 from specchk.native.machine.loaded import Loaded
 from specchk.native.machine.mapped import MappedFile
-from specchk.native.visited import Busy, Visited
+from specchk.spark.visited import Busy, Visited
 
 CHECKED = program("kafka/kip320.spec", "small")
 LAYOUT: StateLayout = layout_of(CHECKED)

@@ -19,10 +19,10 @@ from specchk.native.machine.layout import layout_of
 from specchk.native.machine.loaded import Loaded, ObjectCode
 from specchk.native.machine.memory import Words
 from specchk.native.machine.slots import LOAD
-from specchk.native.visited import FIRST_SLOTS
 from specchk.spark.homes import MOST
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reasons import NO_JAVA, has_java
+from specchk.spark.visited import FIRST_SLOTS
 from specchk.spark.worker.archives import without_archives, without_java
 
 CHECKED = program("kafka/kip320.spec", "small")

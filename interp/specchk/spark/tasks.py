@@ -27,10 +27,10 @@ from specchk.native.exchange import Buckets, address_of, address_of_bytes, small
 from specchk.native.machine.frames import Thread
 from specchk.native.machine.runs import Run, gaps
 from specchk.native.store import Worker
-from specchk.native.visited import Busy, Visited
 from specchk.spark.parcel import Host, worker_host
 from specchk.spark.states.rows import HEAD_BYTES, Lot, Received, Trailer, block_row, target, trailer_row
 from specchk.spark.states.slices import Slice, SliceTally
+from specchk.spark.visited import Busy, Visited
 
 
 def tally_from(worker: Worker) -> SliceTally:
