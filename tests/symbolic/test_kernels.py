@@ -19,7 +19,8 @@ from offset_specs import offset_spec
 from zoned import program_of
 
 from specchk.codegen import functions
-from specchk.codegen.functions import NotAKernel, Words, module_of
+from specchk.codegen.arrays import Words
+from specchk.codegen.functions import NotAKernel, module_of
 from specchk.codegen.objects import initialize, linked, optimised, quick
 from specchk.meaning.paths import FREE, NotSymbolic, assuming
 from specchk.search.budget import Budget

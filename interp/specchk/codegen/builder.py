@@ -145,17 +145,17 @@ class IRBuilder:
 
     def load(self, place: ir.Value, align: int = 0) -> ir.Value:
         """The value at an address."""
-        kind = _pointee(place)
+        kind = pointee(place)
         return self._value(kind, f"load {kind.text}, {place}{_aligned(align)}")
 
     def store(self, value: int | ir.Value, place: ir.Value, align: int = 0) -> None:
         """Store a value at an address."""
-        value = _operand(value, _pointee(place))
+        value = _operand(value, pointee(place))
         self.block.lines.append(f"store {value}, {place}{_aligned(align)}")
 
     def load_atomic(self, place: ir.Value, ordering: str, align: int) -> ir.Value:
         """The value at an address, loaded atomically."""
-        kind = _pointee(place)
+        kind = pointee(place)
         return self._value(kind, f"load atomic {kind.text}, {place} {ordering}{_aligned(align)}")
 
     def store_atomic(self, value: ir.Value, place: ir.Value, ordering: str, align: int) -> None:
@@ -175,6 +175,15 @@ class IRBuilder:
         """One of several values."""
         assert isinstance(pair.type, ir.PairType)
         return self._value(pair.type.items[index], f"extractvalue {pair}, {index}")
+
+    def prefetch(self, place: ir.Value) -> None:
+        """Prefetch a cache line; an address without a page is no fault."""
+        byte, hint = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, hint, hint, hint])
+        # For writing, into all levels of the cache, as data.
+        hints = [ir.ConstantValue(hint, number) for number in (1, 3, 1)]
+        function = self.function.module.intrinsic("llvm.prefetch.p0i8", kind)
+        self.call(function, [self.bitcast(place, byte), *hints])
 
     def phi(self, kind: ir.Type) -> Phi:
         """A phi node: its value depends on the block from which control arrives."""
@@ -228,7 +237,8 @@ def _operand(value: int | ir.Value, kind: ir.Type) -> ir.Value:
     return ir.ConstantValue(kind, value) if isinstance(value, int) else value
 
 
-def _pointee(place: ir.Value) -> ir.Type:
+def pointee(place: ir.Value) -> ir.Type:
+    """The type of what is at an address."""
     assert isinstance(place.type, ir.PointerType)
     return place.type.pointee
 

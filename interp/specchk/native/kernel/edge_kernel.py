@@ -178,7 +178,7 @@ class EdgeKernel(TableKernel):
             # Two passes, so that cache misses overlap.
             asm.loop(
                 start, last,
-                lambda i: self.prefetch(asm, asm.at(slots, first_slot(asm.load(names, i)))),
+                lambda i: asm.b.prefetch(asm.at(slots, first_slot(asm.load(names, i)))),
             )  # fmt: skip
 
             def visit(index: ir.Value) -> None:

@@ -123,7 +123,7 @@ class ExchangeKernel(Kernel):
 
             def fetch(index: ir.Value) -> None:
                 hashed = asm.load(hashes, asm.sub(index, start))
-                self.prefetch(asm, self.named_by(asm, states, asm.load(table, asm.band(hashed, bits))))
+                asm.b.prefetch(self.named_by(asm, states, asm.load(table, asm.band(hashed, bits))))
 
             def look_up(index: ir.Value) -> None:
                 hashed = asm.load(hashes, asm.sub(index, start))

@@ -126,7 +126,7 @@ class Kernel(TableKernel):
             # Only a hint of what to fetch: `insert` reads the slot again, with acquire.  An empty slot names
             # state -1, whose address is fetched in vain.
             slot = asm.b.load_atomic(place, "monotonic", 8) if shared else asm.b.load(place)
-            self.prefetch(asm, self.named_by(asm, states, slot))
+            asm.b.prefetch(self.named_by(asm, states, slot))
 
         def look_up(index: ir.Value) -> None:
             state = self.state_at(asm, waiting, index)

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from specchk.codegen import ir
 from specchk.ir.program import Program
-from specchk.native.machine.asm import I8, I32, I64, PTR, Asm, Val
+from specchk.native.machine.asm import I1, I64, PTR, Asm, Val
 from specchk.native.machine.frames import BATCH, CHUNK, INDEX_BITS, MAX_RUNS, SharedWord, Thread
 from specchk.native.machine.layout import WORD, StateLayout, mask
 
@@ -73,6 +73,24 @@ class TableKernel:
         """Emit all functions that Python calls; implemented by subclasses."""
         raise NotImplementedError
 
+    def given(self) -> dict[str, int | ir.Function]:
+        """What kernels that are Python functions know of the spec (`numbered_steps.KernelSpec`)."""
+        asm = Asm.of(self.module, "hashed", [PTR], I64)
+        asm.b.ret(self.hash(asm, self.load_state(asm, asm.function.args[0])))
+        asm.finish()
+        given: dict[str, int | ir.Function] = {
+            "words": self.words, "compact": int(self.compact), "constrained": int(self.parts.constrained),
+            "successors": self.parts.successors, "check": self.parts.check, "hashed": asm.function,
+        }  # fmt: skip
+        for name, masks in (("is_same", None), ("is_kept", self.masks)):
+            asm = Asm.of(self.module, name, [PTR, PTR], I1)
+            state, other = asm.function.args
+            difference = self.difference(asm, state, self.load_state(asm, other), masks)
+            asm.b.ret(asm.val(asm.cmp("==", difference, 0), I1))
+            asm.finish()
+            given[name] = asm.function
+        return given
+
     def function(self, name: str, args: int, result: ir.Type) -> Asm:
         """A function for Python, with `args` pointers or numbers as arguments, all 64 bits wide."""
         return Asm.of(self.module, name, [PTR] * args, result, internal=False)
@@ -109,7 +127,7 @@ class TableKernel:
     def near(self, asm: Asm, table: ir.Value, bits: ir.Value, state: ir.Value) -> ir.Value:
         """The hash of a state; also prefetches its slot."""
         hashed = self.hash(asm, self.load_state(asm, state))
-        self.prefetch(asm, asm.at(table, asm.band(hashed, bits)))
+        asm.b.prefetch(asm.at(table, asm.band(hashed, bits)))
         return hashed
 
     def successors(self, asm: Asm, thread: ir.Value, state: ir.Value, out: ir.Value) -> ir.Value:
@@ -121,16 +139,6 @@ class TableKernel:
         """Replace a state by the representative of its class."""
         if self.parts.canonical is not None:
             asm.b.call(self.parts.canonical, [state])
-
-    def prefetch(self, asm: Asm, place: ir.Value) -> None:
-        """Prefetch a cache line."""
-        byte = I8.as_pointer()
-        fn = self.module.intrinsic(
-            "llvm.prefetch.p0i8", ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
-        )
-        # For writing, into all levels of the cache, as data.  An address without a page is not a fault, so
-        # callers need not check that a slot is full before they fetch the state it names.
-        asm.b.call(fn, [asm.b.bitcast(place, byte), *(asm.val(hint, I32) for hint in (1, 3, 1))])
 
     def hash(self, asm: Asm, words: list[Val]) -> ir.Value:
         """The hash of a state; never 0 in compact mode."""

@@ -11,7 +11,7 @@ larger number refuses: its result is `REFUSED`, and the caller uses lists.
 
 from __future__ import annotations
 
-from specchk.codegen.functions import Words
+from specchk.codegen.arrays import Words
 
 FREE = 1 << 60  # as in `meaning.paths`
 CAP = 1 << 50

@@ -13,7 +13,7 @@ be recorded, and continue.
 
 from __future__ import annotations
 
-from specchk.codegen.functions import Words
+from specchk.codegen.arrays import Words
 from specchk.symbolic.kernels.matrices import FREE, HEAD, REFUSED, assume, copy, fits
 
 # Kinds of nodes, and the words before their children.
