@@ -1,6 +1,6 @@
 """Events in, effects out: the whole interface of the core.
 
-A runner (the simulator, a broker process) delivers one event at a time with the local clock's reading, and
+A runner (`sim.cluster.world`) delivers one event at a time with the local clock's reading, and
 performs the returned effects *in order*.  It may die between any two of them: the core puts them in the
 order in which that is safe (an epoch entry before the records of that epoch, records before the reply that
 promises them).

@@ -125,7 +125,9 @@ class PartitionLog:
     def append_as_leader(self, batch: Buffer, leader_epoch: int) -> BatchHeader:
         """Check a producer's batch, stamp base offset and epoch in place, append it; return its header.
 
-        Raises `BatchTooLargeError`, `InvalidRecordError` or `CorruptBatchError` before anything is written.
+        For a user of the store alone; a batch that `core.broker.leader` has stamped is appended like a
+        follower's.  Raises `BatchTooLargeError`, `InvalidRecordError` or `CorruptBatchError` before anything
+        is written.
         """
         self._health.check()
         check_size(len(batch), self._config.largest_batch)

@@ -1,8 +1,8 @@
 """The memory of a search: states, the table over them, and the workers' blocks.
 
-States are numbered in one array that never moves; the table is rebuilt from it when it doubles.  A
-worker takes numbers in chunks, so a level is a list of runs `(first, count)`, and what a worker has
-not used of its chunk is free until it does.
+States are numbered in one array that never moves; the table, whose code is `kernel.table_kernel`, is rebuilt
+from it when it doubles.  A worker takes numbers in chunks, so a level is a list of runs `(first, count)`, and
+what a worker has not used of its chunk is free until it does.
 """
 
 from __future__ import annotations

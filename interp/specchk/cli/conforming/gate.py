@@ -159,7 +159,15 @@ class Gate(Struct, frozen=True):
     status: ConditionStatus | None = None
 
     def exit_of(self, otherwise: Exit) -> Exit:
-        """The exit code of the gate, given that of the suites."""
+        """The exit code of the gate, given that of the suites.
+
+        13  a suite diverges (`conform.replay`), or a call does not return (`conform.contract.hangs`)
+        21  a suite or the controls are vacuous (`replay.suites`, `gate.controls`)
+        20  a suite is incomplete: a limit ended it
+        14  below the lock (`gate.lock.lowered`, `_counted`), or a class listed as never taken is taken
+
+        Only reported: missed classes, conditions that never decide, one outdated control.
+        """
         # A divergence first. Then a blind gate, since its figures prove nothing, so that they are compared
         # last.
         if otherwise not in (Exit.OK, Exit.BUDGET):

@@ -1,10 +1,10 @@
 """Exhaustive search over zones: the answer for logs of every length.
 
 Breadth first over zones of states (`zones`), by the spec's own meaning run on open numbers (`moves`).  A zone
-that lies within an earlier one is dropped.  Zones forget differences beyond a reach, so that there are
-finitely many.  They then have states that do not exist, so a violation, a witness or a deadlock counts only
-once `concrete` has found real states along its path.  If it finds none, the search restarts with a larger
-reach; after `MAX_REFINEMENTS` of these it is inconclusive.
+that lies within an earlier one is dropped (`covering`).  Zones forget differences beyond a reach, so that
+there are finitely many.  They then have states that do not exist, so a violation, a witness or a deadlock
+counts only once `concrete` has found real states along its path.  If it finds none, the search restarts with
+a larger reach; after `MAX_REFINEMENTS` of these it is inconclusive.
 
 So `Holds` is for all offsets, and counterexamples are shortest: every behaviour of n steps lies in
 zones of at most n steps.

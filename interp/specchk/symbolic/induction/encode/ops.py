@@ -3,6 +3,8 @@
 A rule gets the application (for its types, `data` and span), the trees of its arguments, and the scope, in
 which it notes the condition under which it has no value.  Each is the rule of the same name in
 `meaning.operators`, with the undecided parts left open; tests/symbolic compares them.
+
+For `--prove` and `--depth`; zones and hulls run the rules of `meaning` themselves (`meaning.moves`).
 """
 
 from __future__ import annotations
