@@ -67,7 +67,12 @@ def _functions(
 @cache
 def modules() -> tuple[Module, ...]:
     """Every module of the two packages, by name."""
-    found = [_read(package, path) for package, top in PACKAGES.items() for path in top.rglob("*.py")]
+    found = [
+        _read(package, path)
+        for package, top in PACKAGES.items()
+        for path in top.rglob("*.py")
+        if "starters" not in path.parts  # what `specchk init` copies: data here
+    ]
     return tuple(sorted(found, key=lambda module: module.name))
 
 

@@ -22,6 +22,7 @@ from specchk.cli.ends import exit_code
 # command -> (module in this room, its line in --help)
 COMMANDS = MappingProxyType(
     {
+        "init": ("commands.init", "Write an example into a folder: spec, implementation, binding."),
         "run": ("commands.run", "Check one model of a spec."),
         "test": ("commands.test", "Check all models and scenarios against their expectations."),
         "check": ("commands.check", "Report errors without exploring states."),
@@ -30,6 +31,7 @@ COMMANDS = MappingProxyType(
         "simulate": ("commands.simulate", "Check random walks, repeatable from a seed."),
         "conditions": ("commands.conditions", "List the conditions of a spec that never decide."),
         "conform": ("commands.conform", "Check an implementation against its spec."),
+        "bind": ("commands.bind", "Write the skeleton of a binding to a spec."),
         "validate": ("commands.validate", "Check recordings of an implementation against its spec."),
         "behaviour": ("accepted.behaviour", "Compare an implementation's behaviour with what was accepted."),
         "mutate": ("commands.mutate", "Run the gate against mutants."),

@@ -1,18 +1,21 @@
 """Files and folders that a command will write: tried when the command line is read, before any work.
 
 Types of options, so that a mistake is a usage error as any other, and no verdict of hours is lost to a folder
-that is not there.
+that is not there; and new files of the user's, which never take the place of others.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 import click
+
+from specchk.cli.output import echo
+from specchk.kept import replace
 
 STDOUT = "-"
 
@@ -85,3 +88,22 @@ def folder_refused(folder: Path) -> str | None:
             return None
     except OSError as error:
         return f"{folder}: {error.strerror}"
+
+
+def put_new(folder: Path, texts: Mapping[str, str], then: str) -> None:
+    """Write files into a folder, all or, if there is one of them already, none; `then` is shown next."""
+    files = {folder / name: text for name, text in texts.items()}
+    present = [str(path) for path in files if os.path.lexists(path)]
+    if present:
+        verb = "exists" if len(present) == 1 else "exist"
+        raise click.ClickException(
+            f"{', '.join(present)} {verb} already, so nothing was written; choose another folder"
+        )
+    for path, text in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace(path, text.encode())
+        except OSError as error:
+            raise click.ClickException(f"cannot write {path}: {error.strerror or error}") from None
+        echo(f"wrote {path}")
+    echo(f"next: {then}")
