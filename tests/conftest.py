@@ -47,6 +47,7 @@ SYSTEM = (
     "conform/test_two_phase.py", "conform/test_validate_replog.py", "conform/test_workshop.py", "docs",
     "export/test_object_store.py", "export/test_whole.py", "apache_kafka/test_cluster.py",
     "apache_kafka/test_dumps.py", "apache_kafka/test_folders.py", "apache_kafka/test_real_stories.py",
+    "apache_kafka/test_replog_beside.py",
     "lang/test_worst_input.py", "laws/test_bench.py", "laws/test_planted_gaps.py", "laws/test_repeatable.py",
     "native/test_checkpoints.py", "native/test_claims.py", "replog/cli",
     "replog/demo", "replog/sim/test_planted.py", "replog/sim/test_run.py", "report/draw/test_documents.py",
