@@ -11,6 +11,7 @@ equal, how names are mapped back.  None where a text has no place for it.  Sourc
 | swap two guards or conjuncts | equal | equal | equal, where nothing is undefined |
 | split an action by cases | equal | equal | the halves are the action |
 | an unused variable, a redundant invariant, a definition for an expression | equal | equal | equal |
+| `when` as a `match` of an option | equal | equal | equal |
 | a number as a variable that never changes | equal | equal | equal |
 | an action twice | equal | as many more as the action takes | its double is the action |
 | other elements of a sort | equal | equal | equal |
@@ -175,6 +176,32 @@ def with_variable_number(random: Random, text: str) -> tuple[str, Relation] | No
     return _before("".join(parts), "action", f"var zz_number : 0..3 = {match.group(1)}\n")
 
 
+def matched(random: Random, text: str) -> tuple[str, Relation] | None:
+    """A `when` becomes a `match` on an option, whose content the first case reads."""
+    places = list(re.finditer(
+        r"(?m)^( +)when ([^\n]*):\n((?:\1 +[^\n]*\n)+)(?:\1else:\n((?:\1 +[^\n]*\n)+))?", text
+    ))  # fmt: skip
+    if not places:
+        return None
+    place = random.choice(places)
+    pad, condition, then, orelse = place.groups(default="")
+    orelse = orelse or f"{pad}    skip\n"
+    cases = [
+        f"{pad}    some zz_case:\n{pad}        require zz_case\n{_deeper(then)}",
+        f"{pad}    none:\n{_deeper(orelse)}",
+    ]
+    if random.random() < 0.5:
+        cases.reverse()
+    else:
+        cases[1] = cases[1].replace("none:", "_:", 1)
+    made = f"{pad}match (if {condition} then some(true) else none):\n{''.join(cases)}"
+    return text[: place.start()] + made + text[place.end() :], Relation()
+
+
+def _deeper(lines: str) -> str:
+    return re.sub(r"(?m)^", "    ", lines[:-1]) + "\n"
+
+
 def with_other_elements(random: Random, text: str) -> tuple[str, Relation] | None:
     """The elements of a sort are given by name, and a binding to the first is one to another element."""
     found = re.search(r"\b(Node|R) = ([23])", text)
@@ -199,7 +226,7 @@ CHANGES: dict[str, Change] = {
     change.__name__: change
     for change in (
         renamed, shuffled, swapped, split, doubled, with_unused_variable, with_redundant_invariant,
-        with_definition, with_variable_number, with_other_elements, with_further_horizon,
+        with_definition, with_variable_number, matched, with_other_elements, with_further_horizon,
     )
 }  # fmt: skip
 

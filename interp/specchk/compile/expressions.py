@@ -375,7 +375,7 @@ class ExpressionLowering:
         domain = self.domain(node.binder.domain, scope)
         is_constant = not any(isinstance(part, Var | Local) for part in inside(domain))
         if not is_constant or evaluate_constant(domain) != self.names.universe.values(kind.key):
-            hint = "write `for k in T`, with T the type of its keys"
+            hint = "write `for k in T`, with T the type of its keys, or declare a `map[T, V]`"
             raise refusal("S309", domain.span, "a map has a value for every key of its type", hint)
         body = self.lower(node.value, scope.bind(node.binder.bound, local))
         return nodes.MapOf(types.Map(kind.key, body.type), node.span, local, body)

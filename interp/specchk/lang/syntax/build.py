@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any as Child
 
 from lark import Token, Tree
+from msgspec.structs import replace
 
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.source import Source, Span
@@ -235,7 +236,13 @@ class _Expressions(_Base):
         return c[0]
 
     def map_comp(self, at: Extent, c: list[Child]) -> Child:
-        return self._deep(tree.MapComp(self.span(at), c[0].key, c[0].value, c[1]), c)
+        pair, binder, condition = c
+        if condition is not None:
+            # The keys are those of a set by a condition; its body has nodes of its own, as facts are by node.
+            body = replace(pair.key)
+            keys = self._deep(tree.SetComp(condition.span, body, (binder,), condition), [binder, condition])
+            binder = tree.Binder(binder.span, binder.bound, keys)
+        return self._deep(tree.MapComp(self.span(at), pair.key, pair.value, binder), [*c, binder.domain])
 
     def change(self, at: Extent, c: list[Child]) -> Child:
         return self._deep(tree.Change(self.span(at), tuple(c[:-1]), c[-1]), c)
@@ -285,6 +292,18 @@ class _Types(_Expressions):
     bare = leaf(partial(tree.VariantType, fields=()))
 
 
+def _payload(subject: Child, pattern: tree.Pattern) -> decls.Let:
+    """The name that a case binds: where the case is another, it is not read."""
+    at = pattern.span
+
+    def call(name: str, value: Child) -> tree.CallExpr:
+        return tree.CallExpr(at, tree.Name(at, name), (tree.Argument(at, value),))
+
+    own = tree.Arm(at, pattern, call("some", tree.Name(at, pattern.bound or "")))
+    rest = tree.Arm(at, tree.Pattern(at, "_", None), tree.NoneLiteral(at))
+    return decls.Let(at, pattern.bound or "", call("get", tree.Match(at, subject, (own, rest))))
+
+
 def _assigned(kind: Callable[..., Child]) -> Child:
     def rule(self: _Base, at: Extent, c: list[Child]) -> Child:
         return kind(self.span(at), self._name(c[0]), tuple(c[1:-1]), c[-1])
@@ -318,6 +337,31 @@ class Statements(_Types):
     def either(self, at: Extent, c: list[Child]) -> Child:
         branches = tuple(child for child in c if isinstance(child, tuple))
         return self._deep(decls.Either(self.span(at), branches), c)
+
+    def match_case(self, at: Extent, c: list[Child]) -> Child:
+        return (self.span(at), *c)
+
+    def match_cases(self, at: Extent, c: list[Child]) -> Child:
+        """A chain of `when`, each of a `match` that is true for one case."""
+        subject, *cases = c
+        patterns = [pattern for _, pattern, _ in cases]
+        orelse: tuple[Child, ...] = ()
+        for index, (span, pattern, block) in reversed(list(enumerate(cases))):
+            if pattern.bound not in (None, "_"):
+                block = (_payload(subject, pattern), *block)
+            if 0 < index == len(cases) - 1:  # the rest
+                orelse = block
+                continue
+            rest = tree.Pattern(pattern.span, "_", None)
+            # The first has all cases, so that one which is missing, double or unknown is reported.
+            arms = [(one, one is pattern) for one in (patterns if index == 0 else (pattern, rest))]
+            condition = tree.Match(
+                subject.span if index == 0 else pattern.span, subject,
+                tuple(tree.Arm(one.span, one, tree.BoolLiteral(one.span, value)) for one, value in arms),
+            )  # fmt: skip
+            step = decls.When(span if index else self.span(at), condition, block, orelse)
+            orelse = (self._deep(step, [subject, *block, *orelse]),)
+        return orelse[0]
 
     def when(self, at: Extent, c: list[Child]) -> Child:
         blocks = [child for child in c[1:] if isinstance(child, tuple)]

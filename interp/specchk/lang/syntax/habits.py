@@ -59,7 +59,7 @@ _STATEMENTS = MappingProxyType(
     {
         "a conditional step is `when c:` with `else:`; `if c then a else b` is a value": "if",
         "write `else:` and a `when` below it": "elif elsif",
-        "a conditional step is `when c:` with `else:`; `match e { ... }` is a value": "case switch match",
+        "by cases is `match e:`, with a line for each; by a condition is `when c:`": "case switch match",
         "all at once is a map: `x' = { r: ... for r in Replica }`; any one is `any r in Replica:`": "for",
         "a loop is an action that is enabled while there is something to do": "while loop",
         "a definition is its value: `def f(x: T) = e`": "return",
@@ -86,6 +86,8 @@ _HABITS = tuple(
         ("action", r"^\s+all\s*\Z", r"\{", "all statements of a block hold: write one a line"),
         ("action", r"^\s+(?:any|when)\b[^:]*\Z", r"\n",
          "a block follows: end the line with `:`, and indent the lines below it; a guard is `require c`"),
+        ("action", r"^\s+match\b[^{]*\Z", r"\{",
+         "end the line with `:`, with a line for each case: `Fetch f: x' = 1`"),
         ("action", r"=\s*any\s+\Z", r"", "any element of a set is `any x in S:`, with a block below it"),
         ("action", r"^\s+let\s+\w+\s*\Z", r"in\b",
          "any element of a set is `any x in S:` and a block; `let x = e` names one value"),
@@ -134,6 +136,9 @@ _HABITS = tuple(
         ("model", r"^model\s+\w+.*:\s*\Z", r"\w", "the lines of a model are indented below it"),
         ("model|scenario|view", r"^(?:model|scenario|view)\b[^:]*\Z", r"\{",
          "a colon opens the block, and indented lines are in it"),
+        # Before the types, as a variable's initial value has its type before it.
+        ("", r"\[(?:[^][]|\[[^][]*\])*\Z", r"for\b",
+         "a sequence is `fold(S, [], (acc, x) => acc ++ [e])`, item by item; a set is `{{ e for x in S }}`"),
         # Types.
         ("", r"\b(?i:set)\s*\Z", r"[<\[(]", "a type of sets is `set[T]`; all subsets of S are `subsets(S)`"),
         ("", r"\b(?i:seq|list|sequence|array|queue|fifo)\s*\Z", r"[<\[(]",
@@ -166,10 +171,6 @@ _HABITS = tuple(
         ("action|helper|def", r"^[^()]*\([^()]*:[^()]*\Z", r":",
          "the parenthesis of the parameters is not closed: `)`"),
         # Expressions.
-        ("", r"\[(?:[^][]|\[[^][]*\])*\Z", r"for\b",
-         "sequences have no comprehension; a set is `{{ e for x in S }}`, a map `{{ k: e for k in K }}`"),
-        ("", r"\{\s*[^{}]*:[^{}]*\bfor\b[^{}]*\Z", r"if\b",
-         "the condition is one of the set of keys: `{{ k: e for k in {{ x for x in S if c }} }}`"),
         ("", r"", r"<<", "a tuple is `(a, b)`, a sequence `[a, b]`"),
         ("", r"[\w)\]']\.\Z", r"\d", _APART),
         ("", r"\blet\s+\w+\s*\Z", r",", _APART),
