@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from specchk.cli.commands.repl import Session
+from specchk.compile.instantiate import instantiate
+from specchk.lang.frontend import check
+
 
 def test_test_holds_every_model_and_scenario_to_its_word(specchk: Any) -> None:
     """0 if all are as expected, with a line for each and their number."""
@@ -240,6 +244,32 @@ def test_the_repl_walks_through_a_pipe(specchk: Any, monkeypatch: pytest.MonkeyP
         "by: some(c2) -> some(c1)",
         "undone: add(c1)", "1",
     ]  # fmt: skip
+
+
+def test_the_repl_knows_the_words_of_other_programs(specchk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`help` and `?` list the commands, `quit` and `exit` end it; a name of the spec is one."""
+    assert repl(specchk, monkeypatch, "help") == repl(specchk, monkeypatch, "?")
+    assert ":help, :quit" in repl(specchk, monkeypatch, "help")
+    for word in ("quit", "exit", ":quit", ":q"):
+        assert repl(specchk, monkeypatch, word, "stock") == []
+    Path("exit.spec").write_text(
+        "spec exit\nvar exit : 0..1 = 1\nmodel m:\n    expect holds\n", encoding="utf-8"
+    )
+    assert repl(specchk, monkeypatch, "exit", file="exit.spec") == ["1"]
+
+
+def test_the_repl_completes_names_and_commands(specchk: Any) -> None:
+    """What is declared, elements of sorts and functions; behind a colon, commands."""
+    session = Session(instantiate(check("shop.spec")))
+    every = {start: [] for start in ("st", ":st", "c", "ad", "nothing")}
+    for start, words in every.items():
+        while (word := session.completion(start, len(words))) is not None:
+            words.append(word)
+    assert every["st"] == ["stock"]
+    assert every[":st"] == [":start", ":state", ":steps"]
+    assert {"c1", "c2", "card"} <= set(every["c"])
+    assert every["ad"] == ["add"]
+    assert every["nothing"] == []
 
 
 def test_the_repl_answers_mistakes_and_goes_on(specchk: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from types import MappingProxyType
 
 import click
 
@@ -12,6 +13,7 @@ from specchk.cli.groups import takes
 from specchk.cli.output import echo
 from specchk.compile.instantiate import Instance
 from specchk.explore.walk import NoStart, started
+from specchk.lang.check.builtins import BUILTINS
 from specchk.lang.text.diagnostics import SpecError, render
 from specchk.meaning.evaluate import Evaluator
 from specchk.meaning.undefined import Faulty, Undefined
@@ -29,6 +31,11 @@ EXPRESSION          its value in the current state
 :trace              all steps so far
 :start [N]          restart from initial state N
 :help, :quit"""
+# What other programs call a command: one here, too, unless the spec has the name.
+ELSEWHERE = MappingProxyType(
+    {"help": ":help", "?": ":help", "quit": ":quit", "exit": ":quit", ":q": ":quit", ":exit": ":quit"}
+)
+COMMANDS = (":steps", ":take", ":undo", ":state", ":trace", ":start", ":help", ":quit")
 
 
 @click.command("repl")
@@ -40,18 +47,23 @@ def command(choice: ModelChoice) -> None:
         session = Session(instance)
     interactive = sys.stdin.isatty()
     if interactive:
-        import readline  # noqa: F401 - line editing, only where there is a terminal
+        import readline  # line editing, only where there is a terminal
 
+        readline.set_completer(session.completion)
+        readline.set_completer_delims(" \t()[]{},=<>+-*/")  # not a colon: it begins a command
+        is_libedit = "libedit" in (readline.__doc__ or "")
+        readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
         echo(f"{instance.program.spec}, model {instance.program.model}; :help for help")
     while True:
         try:
             line = input("specchk> " if interactive else "")
         except (EOFError, KeyboardInterrupt):
             break
-        if line.strip() in (":quit", ":q"):
+        line = session.meant(line.strip())
+        if line == ":quit":
             break
         try:
-            for text in session.answer(line.strip()):
+            for text in session.answer(line):
                 echo(text)
         except Faulty as fault:  # an action has no value in this state, so none of its steps can be listed
             echo(f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}")
@@ -66,6 +78,18 @@ class Session:
         self.walker = started(instance)
         self.initial = self.walker.initial
         self.trace = Trace(self.initial[0], ())
+        spec = instance.lowering.checked.spec
+        elements = [name for sort in self.program.sorts for name in sort.members]
+        self.names = frozenset({*spec.declared, *spec.members, *elements})
+
+    def meant(self, line: str) -> str:
+        """A line with the name of a command in other programs replaced by that here."""
+        return line if line in self.names else ELSEWHERE.get(line, line)
+
+    def completion(self, start: str, number: int) -> str | None:
+        """The word with that number, from 0, of those that begin with `start`; for `readline`."""
+        words = COMMANDS if start.startswith(":") else (*self.names, *BUILTINS)
+        return dict(enumerate(sorted({word for word in words if word.startswith(start)}))).get(number)
 
     def answer(self, line: str) -> Iterator[str]:
         """The lines to print for a line of input."""
