@@ -178,7 +178,7 @@ def run(release: Release, seed: int, seconds: float) -> tuple[str, list[str]]:
         judgement = judge(folders, Schemas(jar(release, "kafka-metadata"), METADATA))
         wrong = [*writer.notes, *map(str, judgement.faults)]
         for broker in BROKERS:
-            wrong += _lost(cluster, broker, writer.acked)
+            wrong += lost(cluster.log_folder(broker) / f"{TOPIC}-0", broker, writer.acked)
         judged = time.monotonic() - judged
     done = ", ".join(f"{name} {count}" for name, count in sorted(hand.done.items()))
     return f"{len(writer.acked)} acknowledged, {epochs + 1} epochs, judged in {judged:.1f} s; {done}", wrong
@@ -192,10 +192,9 @@ def _is_healed(controller: Deciding) -> bool:
     return decision.isr == set(BROKERS)
 
 
-def _lost(cluster: Cluster, broker: int, acked: dict[int, bytes]) -> list[str]:
+def lost(folder: Path, broker: int, acked: dict[int, bytes]) -> list[str]:
     """What a replica lacks of what was acknowledged, or has twice."""
-    paths = sorted((cluster.log_folder(broker) / f"{TOPIC}-0").glob("*.log"))
-    batches = [batch for path in paths for batch in parse_batches(path.read_bytes())]
+    batches = [batch for path in sorted(folder.glob("*.log")) for batch in parse_batches(path.read_bytes())]
     stored = {record.offset: record.value for batch in batches for record in batch.records()}
     wrong = [
         f"broker {broker} has {stored.get(offset)!r} at offset {offset}, where {value!r} was acknowledged"
