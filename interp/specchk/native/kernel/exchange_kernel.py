@@ -14,7 +14,8 @@ bucket from being put there again; it only ever leaves out equal states.
 from __future__ import annotations
 
 from specchk.codegen import ir
-from specchk.native.kernel.search_kernel import Kernel
+from specchk.codegen.functions import add_kernels
+from specchk.native.kernel.search_kernel import ENTRIES, SINGLE, Kernel
 from specchk.native.machine.asm import I64, Asm, Val
 from specchk.native.machine.frames import BATCH, Exchange, SharedWord, Thread
 from specchk.native.machine.layout import mask
@@ -32,8 +33,7 @@ class ExchangeKernel(Kernel):
         insert = self.emit_insert(shared=False)
         self.emit_absorb(insert)
         self.emit_rehash()
-        self.emit_precede()
-        self.emit_resting()
+        add_kernels(self.module, SINGLE, ENTRIES, self.given())
 
     def emit_scatter(self, name: str) -> None:
         """Emit `scatter(exchange, thread, states, count)`: put successors into buckets, until one is full.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from specchk.codegen.arrays import Words, halves, octets, peek, words
-from specchk.native.kernel.numbered_steps import KernelSpec, enabled, is_bad, queue, steps
+from specchk.native.kernel.numbered_steps import enabled, is_bad, queue, steps
+from specchk.native.kernel.table_kernel import KernelSpec
 from specchk.native.machine.frames import Lane, Owing, SharedWord
 from specchk.native.machine.layout import mask
 

@@ -6,41 +6,14 @@ step that changes nothing or leaves the states, and the conditions.
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from specchk.codegen.arrays import Halves, Words, below, halves, prefetch, words
+from specchk.codegen.arrays import Halves, Words, halves, prefetch, words
 from specchk.native.kernel.labels import CUT, FALSE
+from specchk.native.kernel.table_kernel import KernelSpec, is_less
 from specchk.native.machine.frames import INDEX_BITS, Lane, Owing, SharedWord, Thread
 from specchk.native.machine.layout import mask
 
 NO_PREDICATE = mask(32)
 NUMBER = mask(INDEX_BITS)  # the bits of a slot that are the number of its state + 1
-
-
-class KernelSpec(Protocol):
-    """What kernels need to know of a spec; answers are 0 and 1 but where others are named."""
-
-    words: int  # of a state
-    compact: int  # whether a slot is a hash
-    constrained: int
-
-    def successors(self, state: Words, out: Words, counts: Words, cuts: Words) -> int:
-        """Write the successors of a state; their number, or -(action + 1) for an undefined step."""
-
-    def check(self, state: Words, thread: Words) -> int:
-        """Whether a state is within the constraints."""
-
-    def truth(self, state: Words, thread: Words, which: int) -> int:
-        """`FALSE`, `TRUE` or `UNDEFINED`: a predicate in a state."""
-
-    def hashed(self, state: Words) -> int:
-        """The hash of a state."""
-
-    def is_same(self, state: Words, other: Words) -> int:
-        """Whether two states are equal."""
-
-    def is_kept(self, state: Words, other: Words) -> int:
-        """Whether two states are equal up to ignored variables."""
 
 
 def follow(spec: KernelSpec, lane: Words, number: int) -> None:
@@ -76,14 +49,6 @@ def smallest(spec: KernelSpec, lane: Words, word: int, number: int) -> None:
     # By its words and not by its number, since numbers depend on how workers shared the search.
     if noted == 0 or is_less(spec, states[number * spec.words :], states[(noted - 1) * spec.words :]):
         lane[word] = number + 1
-
-
-def is_less(spec: KernelSpec, state: Words, other: Words) -> int:
-    """Whether a state is before another, in the order of the tuples that Python reads."""
-    for index in range(spec.words):
-        if state[index] != other[index]:
-            return below(state[index], other[index])
-    return 0
 
 
 def find(spec: KernelSpec, control: Words, state: Words, hashed: int) -> int:

@@ -29,7 +29,6 @@ from specchk.native.kernel.component_kernel import LAST_EDGE, NO_EDGES
 from specchk.native.kernel.labels import FALSE, TRUE, UNDEFINED, emit_truth
 from specchk.native.kernel.numbered_steps import (
     NUMBER,
-    KernelSpec,
     answer,
     expand,
     is_bad,
@@ -37,7 +36,7 @@ from specchk.native.kernel.numbered_steps import (
     resolve,
     smallest,
 )
-from specchk.native.kernel.table_kernel import TableKernel
+from specchk.native.kernel.table_kernel import KernelSpec, TableKernel, is_less
 from specchk.native.machine.frames import BATCH, SOURCE_WORDS, Lane, Owing, SharedWord, Thread
 
 UNSEEN, TRIGGER, REACHED, WAITS = range(4)
@@ -178,7 +177,7 @@ def keep_edges(lane: Words, number: int, count: int) -> None:
 
 STEPS = (
     numbered_steps.follow, numbered_steps.survey, numbered_steps.leading, queue, smallest,
-    numbered_steps.is_less, numbered_steps.find, expand, resolve, numbered_steps.steps,
+    is_less, numbered_steps.find, expand, resolve, numbered_steps.steps,
     numbered_steps.enabled, answer, is_bad,
 )  # fmt: skip
 REGIONS = (

@@ -12,10 +12,52 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from specchk.codegen import ir
+from specchk.codegen.arrays import Words, words
+from specchk.codegen.functions import add_kernels
 from specchk.native.kernel.predicates import note_fault
-from specchk.native.kernel.table_kernel import TableKernel
+from specchk.native.kernel.table_kernel import KernelSpec, TableKernel, is_less
 from specchk.native.machine.asm import I64, PTR, Asm, Val
 from specchk.native.machine.frames import BATCH, DEADLOCK, FAULTS, SharedWord, Thread
+
+
+def precede(
+    spec: KernelSpec, control: Words, thread: Words, first: int, end: int, target: Words, best: Words
+) -> None:
+    """Find the predecessors of a target among the states numbered from `first` up to `end`.
+
+    The smallest goes to `best`, if it is smaller than the content; `best[words]` is 1 if there is one.
+    """
+    states, out = words(control[SharedWord.STATES]), words(thread[Thread.PENDING])
+    for number in range(first, end):
+        state = states[number * spec.words :]
+        count = spec.successors(state, out, thread[Thread.COUNTS :], thread[Thread.CUTS :])
+        for index in range(count):
+            after = out[index * spec.words :]
+            if spec.renamed:
+                spec.canonical(after)
+            # The smallest, not the first: the predecessor in a trace must not depend on how threads share a
+            # level.
+            if spec.is_same(after, target) and (best[spec.words] == 0 or is_less(spec, state, best)):
+                for word in range(spec.words):
+                    best[word] = state[word]
+                best[spec.words] = 1
+
+
+def resting(spec: KernelSpec, thread: Words, states: Words, count: int, places: Words) -> None:
+    """Find the deadlocks among states: their positions from word 1 of `places` on, their number in word 0."""
+    out = words(thread[Thread.PENDING])
+    places[0] = 0
+    for index in range(count):
+        state, cuts = states[index * spec.words :], thread[Thread.CUTS]
+        steps = spec.successors(state, out, thread[Thread.COUNTS :], thread[Thread.CUTS :])
+        # A step above a horizon exists in the real system, so a state with one is no deadlock.
+        if steps == 0 and thread[Thread.CUTS] == cuts and not spec.may_end(state, thread):
+            places[0] += 1
+            places[places[0]] = index
+
+
+SINGLE = (precede, resting, is_less)
+ENTRIES = ("precede", "resting")
 
 
 class Kernel(TableKernel):
@@ -191,67 +233,6 @@ class Kernel(TableKernel):
         asm.b.call(insert, [control, thread, state, self.hash(asm, self.load_state(asm, state))])
         asm.end()
 
-    def emit_precede(self) -> None:
-        """Emit `precede(control, thread, first, end, target, best)`: find predecessors of a target.
-
-        Of the states numbered from `first` up to `end` that have the target as a successor, the
-        smallest goes to `best`, if it is smaller than the content; `best[words]` is 1 if there is one.
-        """
-        asm = self.function("precede", 6, ir.VoidType())
-        control, thread, first_, end_, target, best = asm.function.args
-        first, end = asm.b.ptrtoint(first_, I64), asm.b.ptrtoint(end_, I64)
-        states, out = asm.pointer(control, SharedWord.STATES), asm.pointer(thread, Thread.PENDING)
-        wanted = self.load_state(asm, target)
-
-        def visit(number: ir.Value) -> None:
-            state = self.state_at(asm, states, number)
-            count = self.successors(asm, thread, state, out)
-
-            def compare(index: ir.Value) -> None:
-                after = self.state_at(asm, out, index)
-                self.rename(asm, after)
-                same = asm.cmp("==", self.difference(asm, after, wanted), 0)
-                asm.when(same, lambda: self._keep_smaller(asm, state, best))
-
-            asm.loop(0, asm.sub(count, 1), compare)
-
-        asm.loop(first, asm.sub(end, 1), visit)
-        asm.end()
-
-    def _keep_smaller(self, asm: Asm, state: ir.Value, best: ir.Value) -> None:
-        # The smallest, not the first: the predecessor in a trace must not depend on how threads share a
-        # level.
-        def keep() -> None:
-            self.copy_state(asm, self.load_state(asm, state), best)
-            asm.store(1, best, self.words)
-
-        both = ((asm.load(state, index), asm.load(best, index)) for index in range(self.words))
-        asm.when_less(both, keep, asm.cmp("==", asm.load(best, self.words), 0))
-
-    def emit_resting(self) -> None:
-        """Emit `resting(thread, states, count, places)`: find the deadlocks among some states.
-
-        Their positions go to `places` from word 1 on, and their number to word 0.
-        """
-        asm = self.function("resting", 4, ir.VoidType())
-        thread, states, count_, places = asm.function.args
-        out = asm.pointer(thread, Thread.PENDING)
-        asm.store(0, places, 0)
-
-        def visit(index: ir.Value) -> None:
-            state, before = self.state_at(asm, states, index), asm.load(thread, Thread.CUTS)
-            count = self.successors(asm, thread, state, out)
-
-            def note() -> None:
-                asm.bump(places, 0)
-                asm.store(index, places, asm.load(places, 0))
-
-            is_idle = asm.cmp("==", count, 0)
-            asm.when(is_idle, lambda: self.when_deadlock(asm, thread, state, before, note))
-
-        asm.loop(0, asm.sub(asm.b.ptrtoint(count_, I64), 1), visit)
-        asm.end()
-
     def emit(self) -> None:
         """Emit all functions."""
         expand = self.emit_expand()
@@ -262,5 +243,4 @@ class Kernel(TableKernel):
             if shared:
                 self.emit_add(insert)
             self.emit_rehash(shared=shared)
-        self.emit_precede()
-        self.emit_resting()
+        add_kernels(self.module, SINGLE, ENTRIES, self.given())

@@ -11,10 +11,12 @@ only in the table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
 from specchk.codegen import ir
+from specchk.codegen.arrays import Words, below
 from specchk.ir.program import Program
 from specchk.native.machine.asm import I1, I64, PTR, Asm, Val
 from specchk.native.machine.frames import BATCH, CHUNK, INDEX_BITS, MAX_RUNS, SharedWord, Thread
@@ -55,6 +57,47 @@ def hash_words(asm: Asm, words: list[Val]) -> ir.Value:
     return folded(asm.xor(state, _LAST if len(words) > 2 else _MIX_A), _LAST)
 
 
+class KernelSpec(Protocol):
+    """What kernels need to know of a spec; answers are 0 and 1 but where others are named."""
+
+    words: int  # of a state
+    compact: int  # whether a slot is a hash
+    constrained: int
+    renamed: int  # whether `canonical` does anything
+
+    def successors(self, state: Words, out: Words, counts: Words, cuts: Words) -> int:
+        """Write the successors of a state; their number, or -(action + 1) for an undefined step."""
+
+    def canonical(self, state: Words) -> None:
+        """Replace a state by the representative of its class."""
+
+    def may_end(self, state: Words, thread: Words) -> int:
+        """Whether a state without steps is allowed."""
+
+    def check(self, state: Words, thread: Words) -> int:
+        """Whether a state is within the constraints."""
+
+    def truth(self, state: Words, thread: Words, which: int) -> int:
+        """`FALSE`, `TRUE` or `UNDEFINED`: a predicate in a state."""
+
+    def hashed(self, state: Words) -> int:
+        """The hash of a state."""
+
+    def is_same(self, state: Words, other: Words) -> int:
+        """Whether two states are equal."""
+
+    def is_kept(self, state: Words, other: Words) -> int:
+        """Whether two states are equal up to ignored variables."""
+
+
+def is_less(spec: KernelSpec, state: Words, other: Words) -> int:
+    """Whether a state is before another, in the order of the tuples that Python reads."""
+    for index in range(spec.words):
+        if state[index] != other[index]:
+            return below(state[index], other[index])
+    return 0
+
+
 class TableKernel:
     """Builds the functions that look up and keep states."""
 
@@ -74,14 +117,17 @@ class TableKernel:
         raise NotImplementedError
 
     def given(self) -> dict[str, int | ir.Function]:
-        """What kernels that are Python functions know of the spec (`numbered_steps.KernelSpec`)."""
+        """What kernels that are Python functions know of the spec (`KernelSpec`)."""
         asm = Asm.of(self.module, "hashed", [PTR], I64)
         asm.b.ret(self.hash(asm, self.load_state(asm, asm.function.args[0])))
         asm.finish()
         given: dict[str, int | ir.Function] = {
             "words": self.words, "compact": int(self.compact), "constrained": int(self.parts.constrained),
             "successors": self.parts.successors, "check": self.parts.check, "hashed": asm.function,
+            "may_end": self.parts.may_end, "renamed": 0,
         }  # fmt: skip
+        if self.parts.canonical is not None:
+            given |= {"renamed": 1, "canonical": self.parts.canonical}
         for name, masks in (("is_same", None), ("is_kept", self.masks)):
             asm = Asm.of(self.module, name, [PTR, PTR], I1)
             state, other = asm.function.args
