@@ -9,6 +9,7 @@ import pytest
 
 from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import check
+from specchk.report.page.frame import coded
 from specchk.report.page.html import page
 from specchk.search.engine import Options
 from specchk.search.reference import search
@@ -89,3 +90,9 @@ def test_a_report_that_holds_has_no_counterexample():
     text = page(outcome("good"), None)
     assert 'class="step"' not in text
     assert "Coverage" in text
+
+
+def test_code_in_a_message_has_no_backticks():
+    """What is between them is marked as code; everything is escaped."""
+    assert coded("`a < b` in 3 steps") == "<code>a &lt; b</code> in 3 steps"
+    assert coded("a ` b") == "a ` b"

@@ -5,6 +5,7 @@ One self-contained file: style and script are in it, and its policy forbids to l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
@@ -44,10 +45,15 @@ def table(titles: Sequence[str], rows: Iterable[str]) -> str:
     return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
 
 
+def coded(text: str) -> str:
+    """A message as HTML: what is between backticks is code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
 def verdict(kind: str, title: str, lines: Iterable[str]) -> str:
     """The box at the top; `kind` is the class that colours it."""
-    below = "".join(f"<div>{escape(line)}</div>" for line in lines)
-    return f'<div class="verdict {kind}"><strong>{escape(title)}</strong>{below}</div>'
+    below = "".join(f"<div>{coded(line)}</div>" for line in lines)
+    return f'<div class="verdict {kind}"><strong>{coded(title)}</strong>{below}</div>'
 
 
 def picture(drawing: str | None) -> Iterator[str]:

@@ -13,7 +13,7 @@ from specchk.ir.footprint import live_points
 from specchk.lang.text.source import Source
 from specchk.report.behaviour import ending, fair_line
 from specchk.report.diff import irrelevant
-from specchk.report.page.frame import controls, document, folded, picture, steps, verdict
+from specchk.report.page.frame import coded, controls, document, folded, picture, steps, verdict
 from specchk.report.text import checked, headline, statistics, what
 from specchk.search.verdict import Outcome, Violation, name_of, violations_of
 
@@ -37,7 +37,7 @@ def _violations(outcome: Outcome, drawing: str | None) -> Iterator[str]:
     # The page has one slider, so only one trace can be stepped through.
     traced = next((violation for violation in violations if violation.trace is not None), None)
     for violation in violations:
-        yield f"<h2>{escape(what(violation))}</h2>"
+        yield f"<h2>{coded(what(violation))}</h2>"
         yield from _because(violation)
         if violation is traced and violation.trace is not None:
             left_out = irrelevant(outcome.program, violation.trace, violation.name)
@@ -78,7 +78,7 @@ def _because(violation: Violation) -> Iterator[str]:
 def _warnings(warnings: Sequence[str]) -> Iterator[str]:
     if warnings:
         yield (
-            "<h2>Warnings</h2><ul>" + "".join(f"<li>{escape(warning)}</li>" for warning in warnings) + "</ul>"
+            "<h2>Warnings</h2><ul>" + "".join(f"<li>{coded(warning)}</li>" for warning in warnings) + "</ul>"
         )
 
 
