@@ -49,7 +49,7 @@ def _not_callable(checker: Checker, node: tree.CallExpr, home: Spec | None, cont
         checker.report.add("S203", node.callee.span, message, hint)
     else:
         known = [*home.defs, *home.variants, *BUILTINS]
-        hint = foreign_hint(name) or nearest(name, known)
+        hint = home.qualified_hint(node.callee) or foreign_hint(name) or nearest(name, known)
         checker.report.add("S201", node.callee.span, f"no definition `{name}` is known here", hint)
 
 

@@ -114,7 +114,7 @@ class TypeResolver:
                             notes=[(where.declared[name.text], "declared here")])  # fmt: skip
             return
         known = [*where.sorts, *where.types, "bool", "int"]
-        hint = _FOREIGN.get(name.text.lower()) or nearest(name.text, known)
+        hint = where.qualified_hint(name) or _FOREIGN.get(name.text.lower()) or nearest(name.text, known)
         self.report.add("S201", name.span, f"no type `{name.full}` is known here", hint)
 
     def declared(self, text: str, where: Spec, use: tree.Node) -> Type:

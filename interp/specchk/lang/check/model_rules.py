@@ -22,6 +22,7 @@ def check_models(checker: Checker, spec: Spec) -> None:
             check_model(checker, spec, model)
             expected = [item.name for item in decl.items if isinstance(item, decls.Expect) and item.name]
             _selection(checker, spec, expected, claims(spec), "property")
+            _expected_of_kind(checker, spec, decl)
     for scenario in spec.scenarios.values():
         _scenario(checker, spec, scenario)
 
@@ -78,6 +79,20 @@ def _selection(
     for name in names or ():
         if name.full not in table:
             checker.unknown(name, table, what, spec)
+
+
+def _expected_of_kind(checker: Checker, spec: Spec, decl: decls.Model) -> None:
+    """A witness is reached or not, other properties are violated or not: what else is expected never happens."""
+    for item in decl.items:
+        if not isinstance(item, decls.Expect) or item.name is None or item.name.full not in spec.properties:
+            continue
+        name, is_witness = item.name.full, spec.properties[item.name.full].kind == "reachable"
+        if is_witness != (item.kind == "unreachable"):
+            kind, right = ("a witness", "unreachable") if is_witness else ("not a witness", "violates")
+            note = (spec.declared[name], "declared here")
+            checker.report.add(
+                "S203", item.name.span, f"`{name}` is {kind}", f"write `expect {right} {name}`", [note]
+            )
 
 
 def _scenario(checker: Checker, spec: Spec, scenario: decls.Scenario) -> None:

@@ -100,7 +100,7 @@ def _report_unknown(checker: Checker, node: tree.Name, context: Context) -> None
     if node.text in checker.resolver.nameless:
         return
     known = [*context.locals, *context.elements, *home.declared]
-    hint = nearest(node.text, known) or foreign_hint(node.text)
+    hint = home.qualified_hint(node) or nearest(node.text, known) or foreign_hint(node.text)
     checker.report.add("S201", node.span, f"no name `{node.full}` is known here", hint)
 
 

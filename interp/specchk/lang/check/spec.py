@@ -59,6 +59,13 @@ class Spec(Struct):
         """The namespace of a qualifier, or this one without a qualifier; None for an unknown qualifier."""
         return self if alias is None else self.imports.get(alias) or self.refined.get(alias)
 
+    def qualified_hint(self, name: tree.Name) -> str | None:
+        """How a name is written here that lacks only the imported file that declares it; else None."""
+        files = [alias for alias, file in self.imports.items() if name.text in file.declared]
+        if name.qualifier is not None or not files:
+            return None
+        return f"a name of an imported file is qualified: `{files[0]}.{name.text}`"
+
     def all_sources(self) -> Iterator[Source]:
         """The sources of this spec, and of all that it imports and refines."""
         yield from self.sources

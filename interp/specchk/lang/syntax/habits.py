@@ -76,14 +76,15 @@ _STATEMENTS = MappingProxyType(
 )
 _STATED = MappingProxyType({word: hint for hint, words in _STATEMENTS.items() for word in words.split()})
 
+_ASSIGNED = re.compile(r":?=(?!=)|[-+*]=")  # behind a variable that has such a word as its name
 _CALLED = re.compile(r"\s+(\w+)\s*\(")
 _STATEMENT = r"(?:^\s+|;\s*)(?P<name>\w+)\s*\Z"
 _HABITS = tuple(
     _Habit(*row)
     for row in (
         # Statements.
-        ("action", r"^\s+any\s*\Z", r"\{", "one of several steps is `either:` and `or:`, each with a block"),
-        ("action", r"^\s+all\s*\Z", r"\{", "all statements of a block hold: write one a line"),
+        ("action", r"^\s+(?P<word>any)\s*\Z", r"\{", "one of several steps is `either:` and `or:`, each with a block"),
+        ("action", r"^\s+(?P<word>all)\s*\Z", r"\{", "all statements of a block hold: write one a line"),
         ("action", r"^\s+(?:any|when)\b[^:]*\Z", r"\n",
          "a block follows: end the line with `:`, and indent the lines below it; a guard is `require c`"),
         ("action", r"^\s+match\b[^{]*\Z", r"\{",
@@ -129,10 +130,16 @@ _HABITS = tuple(
          "a model sizes a sort: `{name} = 3`, `{name} = {{a, b}}`; fixed names are `enum {{a, b}}`"),
         ("", r"^assume\s+\w*\s*\Z", r"", "write `assume: e`, or a block of conditions below `assume:`"),
         ("", r"^init\s*\Z", r"\(|=", "write `init: e`, or a block of conditions below `init:`"),
-        ("model", r"^\s+(?:const|invariants?|propert\w+|check)\s*\Z", r"",
+        ("model", r"^\s+expect\s+\Z", r"(?:fail\w*|violat\w+|errors?|false|not|counterexample)\b",
+         "write `expect violates name`, or for a witness `expect unreachable name`"),
+        ("model", r"^\s+expect\s+\Z", r"(?:ok|pass\w*|success|true|valid|safe|correct|hold|no|none)\b",
+         "write `expect holds`"),
+        ("model", r"^\s+expect\s+\Z", r"reach\w*\b",
+         "`expect holds` includes that each witness is reached; the opposite is `expect unreachable name`"),
+        ("model", r"^\s+(?P<word>const|invariants?|propert\w+|check)\s*\Z", r"",
          "a model has `N = 3`, `properties p, q`, `actions a, b` and `expect holds`"),
         ("model", r"^\s+\w+\s*=?\Z", r"[:=]", "a model binds a constant with `=`: `N = 3`"),
-        ("model", r"^\s+expects\s*\Z", r"", "write `expect`"),
+        ("model", r"^\s+(?P<word>expects)\s*\Z", r"", "write `expect`"),
         ("model", r"^model\s+\w+.*:\s*\Z", r"\w", "the lines of a model are indented below it"),
         ("model|scenario|view", r"^(?:model|scenario|view)\b[^:]*\Z", r"\{",
          "a colon opens the block, and indented lines are in it"),
@@ -180,7 +187,7 @@ _HABITS = tuple(
          "a name is bound in a set: `forall x in S: p`"),
         ("", r"\b(?:forall|exists|choose|filter)\s+\w+ in [^:]*\Z", r"",
          "the body follows a colon: `forall x in S: p`"),
-        ("", r"(?:^|[:(=]|\band|\bor|\bnot)\s*(?:all|each|every|some|any)\s+\Z", r"\w",
+        ("", r"(?:^|[:(=]|\band|\bor|\bnot)\s*(?P<word>all|each|every|some|any)\s+\Z", r"\w",
          "write `forall x in S: p` or `exists x in S: p`"),
         ("", r"\[\s*\w+\s*\Z", r"EXCEPT\b",
          "one part changes with `m'[k] = e`; the changed value is `{{ m with [k]: e }}`"),
@@ -244,25 +251,28 @@ def statement_hint(word: str) -> str | None:
     return _STATED.get(word)
 
 
-def habit_hint(declaration: str, before: str, after: str) -> str | None:
+def habit_hint(declaration: str, before: str, after: str) -> tuple[str | None, tuple[int, int]]:
     """The replacement for a habit from another language at the place of a syntax error; None if unknown.
 
     `declaration` is the first word of the declaration, `before` and `after` are the line up to the place and
-    from it on, its line end included.
+    from it on, its line end included.  The second result is the place of the habit in `before`, empty if the habit is
+    at the place itself: the parser takes a foreign keyword for a name, and stops behind it.
     """
     if len(before) > MAX_BEFORE:
-        return None
+        return None, (0, 0)
     declaration = {"helper": "action"}.get(declaration, declaration)  # statements are the same in both
     word = before.strip()
-    if declaration == "action" and word in _STATED:
-        return _STATED[word]
+    if declaration == "action" and word in _STATED and not _ASSIGNED.match(after):
+        return _STATED[word], (before.index(word), len(before.rstrip()))
     called = _CALLED.match(before)  # as in `if (x > 0) y' = 1`
     if declaration == "action" and called and called[1] in _STATED:
-        return _STATED[called[1]]
+        return _STATED[called[1]], called.span(1)
     for habit in _HABITS:
         if habit.declaration and not re.fullmatch(habit.declaration, declaration):
             continue
         match = re.search(habit.before, before)
         if match and re.match(habit.after, after):
-            return habit.hint.format(**match.groupdict())
-    return None
+            return habit.hint.format(**match.groupdict()), match.span(
+                "word"
+            ) if "word" in match.groupdict() else (0, 0)
+    return None, (0, 0)

@@ -163,7 +163,12 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
     line_start = source.line_starts[span.line - 1]
     line_end = source.text.find("\n", span.start) + 1 or len(source.text)
     declaration = source.text[start:end].split(None, 1)[0]
-    habit = habit_hint(declaration, source.text[line_start : span.start], source.text[span.start : line_end])
+    before, after = source.text[line_start : span.start], source.text[span.start : line_end]
+    habit, (first, last) = habit_hint(declaration, before, after)
+    if last:
+        place = Span(source, line_start + first, line_start + last)
+        report.add("S101", place, f"`{place.text}` is not expected here", habit)
+        return
     bare = _BARE.search(source.text, start, span.start)
     if bare and not habit:  # the lexer treats such a word as a name where the grammar allows none of these
         place = Span(source, bare.start(1), bare.end(1))
