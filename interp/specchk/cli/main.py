@@ -46,8 +46,8 @@ COMMANDS = MappingProxyType(
 # What other programs call it -> what to write here.
 ELSEWHERE = MappingProxyType({
     "help": "--help", "version": "--version", "verify": "run", "prove": "run FILE --prove", "lint": "check",
-    "typecheck": "check", "parse": "check", "format": "fmt", "trace": "draw", "model-check": "run", "mc": "run",
-    "tlc": "run", "exec": "run", "start": "run", "replay": "validate", "gate": "conform",
+    "typecheck": "check", "parse": "check", "format": "fmt", "trace": "draw", "model-check": "run",
+    "mc": "run", "tlc": "run", "exec": "run", "start": "run", "replay": "validate", "gate": "conform",
 })  # fmt: skip
 # Definitions are put into each other, so trees are deeper than one declaration may be (`build.MAX_DEPTH`),
 # and the passes take several frames for each level.

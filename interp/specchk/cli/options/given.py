@@ -24,7 +24,8 @@ class PythonFile(click.Path):
         """The path, or a usage error that gives the reason."""
         path = super().convert(value, param, ctx)
         if str(value).endswith(".spec"):
-            raise click.UsageError(f"{value} is a spec, not a Python file: name its binding, or `run` it")
+            role = param.name if param is not None and param.name == "tracing" else "binding"
+            raise click.UsageError(f"{value} is a spec, not a Python file: name its {role}, or `run` it")
         with refused(value):
             check_regular(Path(value))
         return path

@@ -42,6 +42,7 @@ from specchk.conform.replay.place import (
 )
 from specchk.conform.replay.spec_side import ActionCall, SpecSide
 from specchk.ir.nodes import Value
+from specchk.lang.text.diagnostics import nearest
 from specchk.meaning.values import State
 from specchk.search.verdict import Step, Trace
 
@@ -354,7 +355,8 @@ class Replayer(Generic[S]):
         if given != names:
             hint = "return it, or list it in `unobserved`"
             wrong = [Mistake(f"the projection does not return `{one}`", hint) for one in names - given]
-            wrong += [Mistake(f"the projection returns `{one}`, which it should not", "remove it")
+            wrong += [Mistake(f"the projection returns `{one}`, which it should not",
+                              nearest(str(one), names - given) or "remove it")
                       for one in given - names]  # fmt: skip
             raise BindingError(tuple(sorted(wrong, key=str)))
         found: list[Value | None] = [None] * len(self.program.variables)

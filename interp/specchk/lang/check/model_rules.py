@@ -82,7 +82,7 @@ def _selection(
 
 
 def _expected_of_kind(checker: Checker, spec: Spec, decl: decls.Model) -> None:
-    """A witness is reached or not, other properties are violated or not: what else is expected never happens."""
+    """Only a witness can be unreachable, and only another property violated."""
     for item in decl.items:
         if not isinstance(item, decls.Expect) or item.name is None or item.name.full not in spec.properties:
             continue

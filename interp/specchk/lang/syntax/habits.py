@@ -83,7 +83,8 @@ _HABITS = tuple(
     _Habit(*row)
     for row in (
         # Statements.
-        ("action", r"^\s+(?P<word>any)\s*\Z", r"\{", "one of several steps is `either:` and `or:`, each with a block"),
+        ("action", r"^\s+(?P<word>any)\s*\Z", r"\{",
+         "one of several steps is `either:` and `or:`, each with a block"),
         ("action", r"^\s+(?P<word>all)\s*\Z", r"\{", "all statements of a block hold: write one a line"),
         ("action", r"^\s+(?:any|when)\b[^:]*\Z", r"\n",
          "a block follows: end the line with `:`, and indent the lines below it; a guard is `require c`"),
@@ -254,9 +255,10 @@ def statement_hint(word: str) -> str | None:
 def habit_hint(declaration: str, before: str, after: str) -> tuple[str | None, tuple[int, int]]:
     """The replacement for a habit from another language at the place of a syntax error; None if unknown.
 
-    `declaration` is the first word of the declaration, `before` and `after` are the line up to the place and
-    from it on, its line end included.  The second result is the place of the habit in `before`, empty if the habit is
-    at the place itself: the parser takes a foreign keyword for a name, and stops behind it.
+    `declaration` is the first word of the declaration, `before` and `after` are the line up to the place
+    and from it on, its line end included. The second result is the place of the habit in `before`, empty
+    if the habit is at the place itself: the parser takes a foreign keyword for a name, and stops behind
+    it.
     """
     if len(before) > MAX_BEFORE:
         return None, (0, 0)
