@@ -11,6 +11,7 @@ import pytest
 from conformance.apache_kafka.batches import Producer, batch_of
 from conformance.apache_kafka.releases import NEWEST
 
+from hang import HANG_S
 from laws.sources import ROOT
 
 RUN_S = 20
@@ -47,6 +48,6 @@ def test_nothing_is_lost_under_faults(release, seed):
     """
     line = [sys.executable, str(CHAOS), "--release", release.version]
     line += ["--seconds", str(RUN_S), "--runs", "1", "--seed", str(seed)]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "wrong: nothing" in done.stdout

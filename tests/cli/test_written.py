@@ -17,6 +17,7 @@ from specchk.report.draw.picture import FORMATS
 READ = {"--spec", "--mutants", "--ledger"}
 TRIED_BY = {
     ("run", "--checkpoint"): "native.claims: claimed before the search",
+    ("bind", "--into"): "written.put_new: refused before the first file is written, which takes no time",
     ("run", "--scratch"): "spark.homes: each worker tries it before the search",
     ("run", "--export"): "export.parts.place_refused, which knows URIs",
     ("conform", "--junit"): "GateOptions.try_outputs: with several bindings it is a folder, which is made",
