@@ -68,6 +68,25 @@ def test_all_mistakes_are_told_at_once():
     assert "no projection" in text
 
 
+def test_a_method_without_the_parameters_of_its_action_is_a_mistake():
+    """It was reported as a failure of the implementation, at the first step (exit code 13)."""
+
+    class Wrong(BankBinding):
+        @action("transfer", ways=("now", "later"))
+        def transfer(self, bank: Bank, source: str, target: str) -> Answer:
+            return Accepted()
+
+        @action("toss")
+        def toss(self, *given: object) -> Answer:
+            return Accepted()
+
+    text = told(Wrong)
+    assert text.count("does not fit") == 1
+    assert "`transfer` does not fit `transfer`: too many positional arguments" in text
+    assert "write `def transfer(self, system, " in text
+    assert ", way)`" in text
+
+
 def test_a_variable_that_the_projection_omits_is_a_mistake():
     """A harness that overlooks a variable does not run (mutant: the projection omits a variable)."""
 

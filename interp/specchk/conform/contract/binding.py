@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
+from inspect import signature
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -313,6 +314,20 @@ def _wrong_actions(cls: type[Binding[Any]], program: Program) -> Iterator[Mistak
             yield Mistake(f"`{name}` is bound, but the spec has no such action", hint)
         elif bound.count(name) > 1:
             yield Mistake(f"`{name}` is bound {bound.count(name)} times", "keep one method for each action")
+    yield from _wrong_parameters(cls, program)
+
+
+def _wrong_parameters(cls: type[Binding[Any]], program: Program) -> Iterator[Mistake]:
+    """A call that Python would refuse is a mistake of the binding, and no failure of the implementation."""
+    params = {declared.name: [param.name for param in declared.params] for declared in program.actions}
+    for handler in cls.actions():
+        if handler.action in params:
+            names = ["system", *params[handler.action], *(["way"] if handler.ways else [])]
+            try:
+                signature(getattr(cls, handler.method)).bind("self", *names)
+            except TypeError as error:
+                hint = f"write `def {handler.method}({', '.join(['self', *names])})`"
+                yield Mistake(f"`{handler.method}` does not fit `{handler.action}`: {error}", hint)
 
 
 def _wrong_variables(cls: type[Binding[Any]], program: Program) -> Iterator[Mistake]:
