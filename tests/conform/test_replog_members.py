@@ -34,7 +34,7 @@ def of(kind, members):
 def test_every_part_of_the_gate_is_a_member(members):
     """The parts in the Makefile, by the binding or file that each runs."""
     small = re.search(r"^SMALL\s*:= (.*)$", MAKEFILE, re.MULTILINE)
-    parts = re.search(r"^PARTS\s*:= (.*)$", MAKEFILE, re.MULTILINE)
+    parts = re.search(r"^ALL\s*:= (.*)$", MAKEFILE, re.MULTILINE)
     assert small is not None
     assert parts is not None
     assert parts[1].split() == ["replication", "$(SMALL)", "files", "recordings", "behaviour"]
@@ -47,24 +47,16 @@ def test_every_suite_of_the_main_binding_is_a_member(members):
     """Those of classes with a test for each case, the others as the gate runs them."""
     gate = sys.modules["replog_rules"].GATE
     (beside,) = [member for member in of(OtherGate, members) if member.file == "binding.py"]
-    classes = [member.at for member in of(SuiteMember, members) if member.layer == "suites"]
+    classes = [member.at for member in of(SuiteMember, members) if member.at.suite == "classes"]
     assert {repr(at) for at in (*classes, *beside.suites)} == {repr(at) for at in gate}
 
 
 def test_recordings_and_faults_are_those_of_the_gate(members):
     """The same seeds, model and constants."""
-    recorded = next(member for member in of(Recorded, members) if member.layer == "recordings")
+    recorded = next(member for member in of(Recorded, members) if member.name == "recordings")
     first, last = recorded.seeds[0], recorded.seeds[-1]
     assert f"replog sim --seeds {first}..{last} --record" in MAKEFILE
     (faults,) = next(member for member in of(OtherGate, members) if member.file == "on_files.py").suites
     sets = " ".join(f"--set {name}={value}" for name, value in faults.bounds.items())
     command = " ".join(MAKEFILE.replace("\\\n", " ").split())
     assert f"on_files.py --suite {faults.suite} --model {faults.model} {sets}" in command
-
-
-def test_what_is_in_the_gate_counts_for_it(members):
-    """Each layer of the group has a member, and the parts of the gate have no other layer."""
-    ((name, layers),) = members.TOGETHER
-    gate = [*of(OtherGate, members), *of(AcceptedRuns, members), of(Recorded, members)[0]]
-    assert name == "gate"
-    assert {member.layer for member in gate} == set(layers)
