@@ -101,7 +101,7 @@ def test_every_starter_can_be_chosen():
     assert {path.name for path in STARTERS.iterdir()} == {*KINDS, WORKFLOW}
 
 
-@pytest.mark.system
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", SPECS, ids=lambda path: path.stem)
 def test_a_skeleton_fits_its_spec(spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """For any spec with a model: the binding can be loaded, and binds and projects all that it has to."""

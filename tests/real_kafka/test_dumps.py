@@ -20,7 +20,7 @@ from conformance.apache_kafka.nodes import java_command
 from conformance.apache_kafka.releases import NEWEST, Metadata, jar
 from conformance.apache_kafka.schemas import METADATA, Schemas, read_uvarint
 
-from apache_kafka.loads import BROKERS, CLEANING, RUNNING, STOPPED, copy, elect, write_for_cleaning
+from real_kafka.loads import BROKERS, CLEANING, RUNNING, STOPPED, copy, elect, write_for_cleaning
 from replog.dump import ReadOnlyFs
 from replog.store.checkpoints.checkpoint import read_epochs
 

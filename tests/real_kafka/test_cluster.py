@@ -14,7 +14,7 @@ from conformance.apache_kafka.probe import consumed, replica_state
 from conformance.apache_kafka.releases import NEWEST, RELEASES
 from conformance.apache_kafka.wire import Api
 
-from apache_kafka.loads import elect
+from real_kafka.loads import elect
 
 OLDER = [version for version in RELEASES if version != NEWEST.version]
 

@@ -7,7 +7,7 @@ import fcntl
 import pytest
 from conformance.apache_kafka.releases import NEWEST, RELEASES, Unavailable, jars
 
-from apache_kafka.loads import write_history
+from real_kafka.loads import write_history
 
 
 def release_or_skip(version):

@@ -22,7 +22,7 @@ from conformance.apache_kafka.schemas import METADATA, Schemas
 from conformance.apache_kafka.stories import STORIES, plan_of, topic_configs
 from conformance.apache_kafka.traces import scenario_run
 
-from apache_kafka.loads import (
+from real_kafka.loads import (
     CLEANING,
     RUNNING,
     STOPPED,

@@ -10,8 +10,8 @@ from conformance.apache_kafka.batches import Producer, batch_of, parse_batches
 from conformance.apache_kafka.metadata_log import METADATA_LOG
 from conformance.apache_kafka.releases import NEWEST
 
-from apache_kafka.loads import STOPPED
-from apache_kafka.test_dumps import FIRST, PARTITION, compare_batches, dumped
+from real_kafka.loads import STOPPED
+from real_kafka.test_dumps import FIRST, PARTITION, compare_batches, dumped
 from replog import dump, repair
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
