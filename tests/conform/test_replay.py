@@ -88,7 +88,7 @@ def test_whatever_an_implementation_raises_is_a_finding(method, error, monkeypat
     monkeypatch.setattr(BankBinding, method, fails)
     found = product(BankBinding).divergence
     assert found is not None
-    assert found.reason.endswith(f"{type(error).__name__}: {error}")
+    assert f"{type(error).__name__}: {error}, in `fails` (test_replay.py:" in found.reason
 
 
 def test_a_mistake_of_the_binding_is_not_the_implementations(monkeypatch):

@@ -210,7 +210,8 @@ def load_binding(path: Path) -> type[Binding[Any]]:
 def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
     """Print the errors of the binding and exit."""
     if as_json:
-        mistakes = [{"message": mistake.message, "hint": mistake.hint} for mistake in error.mistakes]
+        mistakes = [{"message": mistake.message, "hint": mistake.hint, "at": mistake.at}
+                    for mistake in error.mistakes]  # fmt: skip
         print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "mistakes": mistakes,
                     "exit_code": int(Exit.REJECTED)})  # fmt: skip
     else:

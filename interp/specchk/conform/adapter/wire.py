@@ -67,7 +67,8 @@ def answer_of(line: bytes, number: int, request: WireRequest) -> WireAnswer:
     try:
         data = json.loads(line, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError):
-        raise BrokenProtocol(f"a line is not JSON: {shown_line(line)}") from None
+        where = "standard output is for responses, and logs go to standard error"
+        raise BrokenProtocol(f"a line is not JSON: {shown_line(line)} ({where})") from None
     if not isinstance(data, dict):
         raise BrokenProtocol(f"a line is not a JSON object: {shown_line(line)}")
     # Before the rest: with the wrong id it is the answer to something else.

@@ -25,7 +25,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from inspect import signature
-from types import MappingProxyType
+from linecache import getlines
+from pathlib import Path
+from types import FunctionType, MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct, field
@@ -93,13 +95,15 @@ class Interruption(Struct, frozen=True):
 
 
 class Mistake(Struct, frozen=True):
-    """An error in a binding, and how to correct it."""
+    """An error in a binding, how to correct it, and where it is, such as `bound.py:8` (empty: unknown)."""
 
     message: str
     hint: str
+    at: str = ""
 
     def __str__(self) -> str:
-        return f"{self.message}\n  hint: {self.hint}"
+        place = f"{self.at}: " if self.at else ""
+        return f"{place}{self.message}\n  hint: {self.hint}"
 
 
 class BindingError(Exception):
@@ -295,6 +299,21 @@ def _marks(cls: type) -> Iterator[tuple[str, Any]]:
     yield from seen.items()
 
 
+def written_at(member: Any) -> str:
+    """Where a class or a method is written: `bound.py:8`; empty for what is made and not written."""
+    if isinstance(member, type):
+        # A binding's file is run and not imported, so that `inspect` does not know its classes.
+        files = [own.__code__.co_filename for own in vars(member).values() if isinstance(own, FunctionType)]
+        file = files[0] if files else ""
+        starts = (number for number, line in enumerate(getlines(file), 1)
+                  if line.split("(")[0].split(":")[0].strip() == f"class {member.__name__}")  # fmt: skip
+        first = next(starts, 0)
+    else:
+        code = getattr(member, "__code__", None)
+        file, first = (code.co_filename, code.co_firstlineno) if code else ("", 0)
+    return f"{Path(file).name}:{first}" if first else ""
+
+
 def mistakes(cls: type[Binding[Any]], program: Program) -> tuple[Mistake, ...]:
     """All mistakes by which a binding does not fit its spec, except values of the projection."""
     return (*_wrong_actions(cls, program), *_wrong_variables(cls, program), *cls.own_mistakes())
@@ -305,15 +324,18 @@ def _wrong_actions(cls: type[Binding[Any]], program: Program) -> Iterator[Mistak
     bound = [handler.action for handler in cls.actions()]
     for name in wanted:
         if name not in bound:
-            yield Mistake(
-                f"the spec's action `{name}` is not bound", f'write a method with @action("{name}")'
-            )
-    for name in dict.fromkeys(bound):
+            hint = f'write a method with @action("{name}")'
+            yield Mistake(f"the spec's action `{name}` is not bound", hint, written_at(cls))
+    for name, method in {handler.action: handler.method for handler in cls.actions()}.items():
         if name not in (*wanted, *program.left_out_actions):
             hint = nearest(name, wanted) or f"the spec has {', '.join(wanted)}"
-            yield Mistake(f"`{name}` is bound, but the spec has no such action", hint)
+            at = written_at(getattr(cls, method))
+            yield Mistake(f"`{name}` is bound, but the spec has no such action", hint, at)
         elif bound.count(name) > 1:
-            yield Mistake(f"`{name}` is bound {bound.count(name)} times", "keep one method for each action")
+            hint = "keep one method for each action"
+            yield Mistake(
+                f"`{name}` is bound {bound.count(name)} times", hint, written_at(getattr(cls, method))
+            )
     yield from _wrong_parameters(cls, program)
 
 
@@ -327,21 +349,24 @@ def _wrong_parameters(cls: type[Binding[Any]], program: Program) -> Iterator[Mis
                 signature(getattr(cls, handler.method)).bind("self", *names)
             except TypeError as error:
                 hint = f"write `def {handler.method}({', '.join(['self', *names])})`"
-                yield Mistake(f"`{handler.method}` does not fit `{handler.action}`: {error}", hint)
+                wrong = f"`{handler.method}` does not fit `{handler.action}`: {error}"
+                yield Mistake(wrong, hint, written_at(getattr(cls, handler.method)))
 
 
 def _wrong_variables(cls: type[Binding[Any]], program: Program) -> Iterator[Mistake]:
     known = [variable.name for variable in program.variables]
     if cls.marked("project") is None:
-        yield Mistake("the binding has no projection", "mark the method that returns the state with @project")
+        hint = "mark the method that returns the state with @project"
+        yield Mistake("the binding has no projection", hint, written_at(cls))
     for name, reason in cls.unobserved.items():
         if name not in known:
             hint = nearest(name, known) or f"the spec has {', '.join(known)}"
-            yield Mistake(f"`{name}` is listed as unobserved, but the spec has no such variable", hint)
+            wrong = f"`{name}` is listed as unobserved, but the spec has no such variable"
+            yield Mistake(wrong, hint, written_at(cls))
         elif not reason.strip():
-            yield Mistake(
-                f"no reason is given why `{name}` is unobserved", "give the reason why it cannot be observed"
-            )
+            hint = "give the reason why it cannot be observed"
+            yield Mistake(f"no reason is given why `{name}` is unobserved", hint, written_at(cls))
     # A binding that observes nothing agrees with everything.
     if known and set(known) <= set(cls.unobserved):
-        yield Mistake("no variable is observed, so nothing would be compared", "project at least one")
+        wrong = "no variable is observed, so nothing would be compared"
+        yield Mistake(wrong, "project at least one", written_at(cls))

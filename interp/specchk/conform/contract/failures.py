@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import errno
 import os
+import sysconfig
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from traceback import walk_tb
 from typing import NoReturn
 
 # The exceptions of broken code, whatever their origin.
@@ -85,4 +88,14 @@ def described(error: BaseException) -> tuple[str, str]:
         return error.kind, error.reason
     if isinstance(error, Hang):
         return HUNG, str(error)
-    return "raised", f"{type(error).__name__}: {error}"
+    return "raised", f"{type(error).__name__}: {error}{_raised_at(error)}"
+
+
+def _raised_at(error: BaseException) -> str:
+    """Where the user's code raised an exception, or called what did: `, in `add` (bound.py:8)`."""
+    library = sysconfig.get_path("stdlib")
+    for frame, line in reversed(list(walk_tb(error.__traceback__))):
+        file = Path(frame.f_code.co_filename)
+        if not (frame.f_globals.get("__name__", "").startswith("specchk.") or file.is_relative_to(library)):
+            return f", in `{frame.f_code.co_name}` ({file.name}:{line})"
+    return ""

@@ -23,7 +23,7 @@ from typing import Any, Generic, TypeVar
 from msgspec.structs import replace
 
 from specchk.conform.contract import Accepted, Answer, Binding, Impossible, Refused
-from specchk.conform.contract.binding import BindingError, Interruption, Mistake, mistakes
+from specchk.conform.contract.binding import BindingError, Interruption, Mistake, mistakes, written_at
 from specchk.conform.contract.failures import FAILURES, LEAVING, Hang, ImplementationFailure
 from specchk.conform.contract.values import NotAValue, reader, remembered
 from specchk.conform.replay.place import (
@@ -245,7 +245,7 @@ class Replayer(Generic[S]):
                 if type(answer) is Impossible:  # nothing was done, by the binding's own word
                     impossible[action] += 1
                 else:
-                    self._check_refused(system, place, instance, way, _answer_of(instance, answer))
+                    self._check_refused(system, place, instance, way, _answer_of(instance, handler, answer))
                     was_asked = True
             asked.append(was_asked)
         return asked
@@ -323,7 +323,7 @@ class Replayer(Generic[S]):
         except failing as error:
             self._blame_asking(error, place, instance, way)
             raise
-        return _answer_of(instance, answer)
+        return _answer_of(instance, handler, answer)
 
     def _blame_asking(self, error: BaseException, place: Place[S], instance: ActionCall, way: str) -> None:
         """Raise the divergence, if the implementation caused the error."""
@@ -354,9 +354,10 @@ class Replayer(Generic[S]):
         names, given = self._observed, set(state)
         if given != names:
             hint = "return it, or list it in `unobserved`"
-            wrong = [Mistake(f"the projection does not return `{one}`", hint) for one in names - given]
+            at = written_at(self._project)
+            wrong = [Mistake(f"the projection does not return `{one}`", hint, at) for one in names - given]
             wrong += [Mistake(f"the projection returns `{one}`, which it should not",
-                              nearest(str(one), names - given) or "remove it")
+                              nearest(str(one), names - given) or "remove it", at)
                       for one in given - names]  # fmt: skip
             raise BindingError(tuple(sorted(wrong, key=str)))
         found: list[Value | None] = [None] * len(self.program.variables)
@@ -379,8 +380,10 @@ class Replayer(Generic[S]):
             raise Diverged(replace(blame(), kind="ambiguous", reason=reason, expected=tuple(matching)))
 
 
-def _answer_of(instance: ActionCall, answer: Any) -> Answer:
+def _answer_of(instance: ActionCall, handler: Any, answer: Any) -> Answer:
     if isinstance(answer, ANSWERS):
         return answer
     hint = "return Accepted(), Refused(reason) or Impossible(reason)"
-    raise BindingError((Mistake(f"`{instance.label.action}` returned {answer!r}", hint),))
+    raise BindingError(
+        (Mistake(f"`{instance.label.action}` returned {answer!r}", hint, written_at(handler)),)
+    )

@@ -163,10 +163,11 @@ class Checker:
                 self.unfit(node.span, found, "")
             self.expect(node, found, kind)
 
-    def mismatch(self, span: Span, found: Type, expected: Type) -> None:
-        """Report a wrong type, unless one side has an error already."""
-        hint = None
-        if isinstance(expected, types.Option) and join(found, expected.item) is not None:
+    def mismatch(self, span: Span, found: Type, expected: Type, hint: str | None = None) -> None:
+        """Report a wrong type, unless one side has an error already; without a `hint` with the usual one."""
+        if hint is not None:
+            pass
+        elif isinstance(expected, types.Option) and join(found, expected.item) is not None:
             hint = f"wrap it: `some({span.text})`"
         elif isinstance(found, types.Option) and found.item != UNKNOWN and join(found.item, expected):
             hint = "unwrap it: `let x = ... else skip`, `get(...)` or `match`"

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from specchk.lang.check.spec import Spec
 from specchk.lang.syntax import decls, tree
-from specchk.lang.text.diagnostics import Report, nearest
+from specchk.lang.text.diagnostics import Diagnostic, Report, nearest
 from specchk.lang.text.source import Span
 
 
@@ -38,7 +38,8 @@ def fixed(
         name = next(iter(spec.models), None)
     if name is not None and name not in spec.models:
         hint = nearest(name, spec.models) or f"its models are {', '.join(spec.models) or '(none)'}"
-        report.add("S504", Span(spec.source, 0, 0), f"{spec.source.path} has no model `{name}`", hint)
+        message = f"{spec.source.path} has no model `{name}`"
+        report.found.append(Diagnostic("S504", message, hint=hint, path=spec.source.path))
         return None
     model = FixedModel(name or "(command line)", spec.models.get(name) if name else None)
     for decl in _chain(spec, name, report) if name else ():

@@ -55,12 +55,15 @@ def check_binary(checker: Checker, node: tree.Binary, context: Context, expected
 
 
 def _arithmetic(checker: Checker, node: tree.Binary, context: Context) -> Type:
-    checker.integer(node.left, context)
-    left = checker.facts.types[id(node.left)]
+    left = checker.infer(node.left, context, INT)
     # A collection is reported: the other operand would only repeat it.
     if isinstance(left, types.Set | types.Seq | types.Bag):
-        checker.check(node.right, context)
+        right = checker.check(node.right, context)
+        is_item = node.op == "+" and isinstance(left, types.Set) and join(right, left.item) is not None
+        one = f"one item is added with `{node.left.span.text} union {{{node.right.span.text}}}`"
+        checker.mismatch(node.left.span, left, INT, one if is_item else None)
         return left
+    checker.expect(node.left, left, INT)
     checker.integer(node.right, context)
     return INT
 

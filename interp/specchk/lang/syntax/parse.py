@@ -33,6 +33,8 @@ _BARE = re.compile(r"\b(forall|exists|choose|filter|if|let)\s+\Z")
 # A letter, not any character: `)` or `}` in column 1 closes what the lines above opened, and `#` is a
 # comment.
 _CHUNK = re.compile(r"^[^\W\d]", re.MULTILINE)
+# A declaration that opens a block, with nothing indented below it.
+_OPENED = re.compile(r"[^\n]*:[ \t]*(?:#[^\n]*)?\n(?:(?:[^ \t\n][^\n]*)?\n)*")
 _WORD = re.compile(r"\w+")
 
 
@@ -99,7 +101,10 @@ def _comments_only(text: str) -> bool:
 
 
 def _chunks(source: Source, report: Report) -> Iterator[tuple[int, int]]:
-    starts = [match.start() for match in _CHUNK.finditer(source.text)]
+    starts: list[int] = []
+    for match in _CHUNK.finditer(source.text):
+        if not starts or not _is_unindented(source.text, starts[-1], match.start()):
+            starts.append(match.start())
     before = source.text[: starts[0]] if starts else source.text
     if not _comments_only(before):
         first = len(before) - len(before.lstrip())
@@ -109,6 +114,13 @@ def _chunks(source: Source, report: Report) -> Iterator[tuple[int, int]]:
         )  # fmt: skip
     # From each start to the next: blank lines and comments between two declarations belong to the first.
     yield from pairwise([*starts, len(source.text)])
+
+
+def _is_unindented(text: str, start: int, at: int) -> bool:
+    """Whether a line in column 1 is meant for the empty block of the declaration before it."""
+    word = _WORD.match(text, at)
+    is_foreign = word is not None and word[0] not in unexpected.DECLARATIONS
+    return is_foreign and _OPENED.fullmatch(text, start, at) is not None
 
 
 def _parse_chunk(source: Source, start: int, end: int, rule: str, report: Report) -> object:
@@ -175,7 +187,10 @@ def _report_unexpected(error: UnexpectedInput, source: Source, start: int, end: 
         hint = f"put parentheses around `{bare[1]} ...`: as an operand its end would be unclear"
         report.add("S101", place, f"`{bare[1]}` is not expected here", hint)
         return
-    hint = habit or unexpected.token_hint(token, expected, names)
+    # A line in column 1 is in a declaration only where its block has no line: see `_is_unindented`.
+    lines = "lines of a block are indented below it, by 4 spaces"
+    is_unindented = not before and span.start > start and token.type != "_INDENT"
+    hint = (lines if is_unindented else habit) or unexpected.token_hint(token, expected, names)
     report.add("S101", span, f"{unexpected.shown(token)} is not expected here", hint)
 
 

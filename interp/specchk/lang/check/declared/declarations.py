@@ -114,7 +114,8 @@ def _variable(checker: Checker, decl: decls.Var, spec: Spec) -> None:
         _constant(checker, decl.choices, spec, types.Set(kind), "an initial choice is a constant")
     # An `init` block may describe any variable; whether it does only the initial states show.
     is_given = decl.initial is not None or decl.choices is not None or spec.inits
-    if not is_given and "init" not in checker.report.lost:
+    # A lost `init`, or a word for it of another language, may describe it.
+    if not is_given and not any(word.lower().startswith("init") for word in checker.report.lost):
         any_value = "describe it in `init:` (any value: `init: true`)"
         hint = f"give it one with `= e`, a choice with `in S`, or {any_value}"
         checker.report.add("S310", decl.span, f"`{decl.name}` has no initial value", hint)
