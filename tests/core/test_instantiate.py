@@ -353,3 +353,16 @@ def test_a_type_may_be_in_parentheses_and_a_bound_a_field(kind: str, shown: str)
 def test_a_bound_is_a_field_of_a_constant_that_has_it(bound: str, code: str) -> None:
     """Anything else is an error of the bound alone."""
     assert refused(WRITTEN.format(kind=f"bool\nvar y : 0..{bound}")) == {code}
+
+
+@pytest.mark.parametrize(("others", "horizons"), [
+    ("", ("x upto 3",)),
+    ("var y : nat upto 3 = 0\nvar z : nat upto 4 = 0", ("x and y upto 3", "z upto 4")),
+    ("type S = nat upto 3\nvar y : S? = none\nvar z : seq[S] upto 2 = []", ("x and 2 more upto 3",)),
+    ("const N : int = 3\nvar y : nat upto N = 0", ("x upto 3", "N=3")),
+])  # fmt: skip
+def test_a_number_as_a_horizon_is_named_by_what_it_bounds(others: str, horizons: tuple[str, ...]) -> None:
+    """A constant has a name of its own."""
+    rest = "action up():\n    x' = x + 1\nmodel m:\n    expect holds\n"
+    text = f"spec a\nvar x : nat upto 3 = 0\n{others}\n{rest}"
+    assert instantiate(check("a.spec", text)).program.horizons == horizons

@@ -101,7 +101,7 @@ def test_fairness_of_other_models_actions_is_none(tmp_path: Path) -> None:
     ("liveness p: n == 1 and n == 2 leadsto on", "its left side is never true"),
     ("liveness p: n == 1 leadsto n < 2", "holds without fairness"),
     ("liveness p: forall k in 1..0: n == k leadsto on", "`p` requires nothing: it has no clause"),
-    ("strong fair count", "no behaviour within upto 3 is fair"),
+    ("strong fair count", "no behaviour within n upto 3 is fair"),
 ])  # fmt: skip
 def test_what_cannot_fail_is_warned_of(line: str, text: str, tmp_path: Path) -> None:
     """And is a violation under --strict."""

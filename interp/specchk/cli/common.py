@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import click
 from msgspec import DecodeError
@@ -94,6 +94,8 @@ class ModelChoice:
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The budget of a search."""
+
+    heading: ClassVar[str] = "Budget"
 
     max_states: int | None = option("--max-states", help="Stop after N distinct states.")
     max_seconds: float | None = option("--max-seconds", help="Stop after S seconds.")

@@ -334,21 +334,33 @@ def _horizons(
     lowering: Lowering, actions: list[decls.Action], refinements: list[RefinementLowering]
 ) -> tuple[str, ...]:  # fmt: skip
     """The horizons of variables, parameters, constants' keys, and types whose values are enumerated."""
-    declared = [decl.type for decl in lowering.spec.variables.values()]
-    consts = consts_of(lowering.spec).items()
+    declared = [(decl.name, decl.type) for decl in lowering.spec.variables.values()]
     declared += [
-        decl.type for full, (decl, _) in consts if has_horizon_keys(lowering.ground.constant(full)[0])
-    ]
-    declared += [param.type for action in actions for param in action.params]
-    types, listed = lowering.expressions.facts.declared, lowering.expressions.names.listed
-    limits: dict[str, None] = {}
-    listed = [*listed, *[kind for one in refinements for kind in one.listed]]
-    for kind in (*[types[id(node)] for node in declared], *listed):
+        (full, decl.type) for full, (decl, _) in consts_of(lowering.spec).items()
+        if has_horizon_keys(lowering.ground.constant(full)[0])
+    ]  # fmt: skip
+    declared += [(param.name, param.type) for action in actions for param in action.params]
+    types = lowering.expressions.facts.declared
+    listed = [*lowering.expressions.names.listed, *(kind for one in refinements for kind in one.listed)]
+    # A number as a horizon has no name of its own: it is that of what has the type.
+    limits: dict[str, dict[str, None]] = {}
+    for owner, kind in (
+        *((name, types[id(node)]) for name, node in declared),
+        *(("", one) for one in listed),
+    ):
         for node in _horizon_nodes(kind):
             value = lowering.ground.bound(node, lowering.spec)
             text = node.span.text if node.span.text == str(value) else f"{node.span.text}={value}"
-            limits[text if not text.isdigit() else f"upto {text}"] = None
-    return tuple(limits)
+            owners = limits.setdefault(text if not text.isdigit() else f"upto {text}", {})
+            if text.isdigit() and owner:
+                owners[owner] = None
+    return tuple(f"{_together(tuple(owners))}{text}" for text, owners in limits.items())
+
+
+def _together(names: tuple[str, ...]) -> str:
+    """`a and b `, of more than two `a and 3 more `."""
+    rest = names[1] if len(names) == 2 else f"{len(names) - 1} more"
+    return "".join(f"{name} " for name in names) if len(names) < 2 else f"{names[0]} and {rest} "
 
 
 def _horizon_nodes(kind: lang.Type) -> list[tree.Expr]:

@@ -43,6 +43,8 @@ PRESENTED_S = 0.3  # for a search that has no time left
 class Outputs:
     """The requested forms of output."""
 
+    heading: ClassVar[str] = "Output"
+
     as_json: bool = option("--json", help="Print one JSON object instead of text.")
     itf: str | None = option(
         "--itf",
