@@ -35,15 +35,21 @@ def check(path: str, text: str | None = None) -> CheckedSpec:
     if spec is None:
         raise SpecError(report.found)
     facts = Facts()
-    checker = expression_checker(facts, report)
-    if not any(d.code in ("S005", "S006") for d in report.found):  # names would be missing by the dozen
-        try:
-            check_declarations(checker, spec)
-            check_models(checker, spec)
-        except RecursionError:
-            _too_deep(checker, spec, report)
+    check_loaded(spec, expression_checker(facts, report))
     report.stop_if_any()
     return CheckedSpec(spec, facts)
+
+
+def check_loaded(spec: Spec, checker: Checker) -> None:
+    """Check all declarations and models of a loaded spec, into the checker's report and facts."""
+    report = checker.report
+    if any(d.code in ("S005", "S006") for d in report.found):  # names would be missing by the dozen
+        return
+    try:
+        check_declarations(checker, spec)
+        check_models(checker, spec)
+    except RecursionError:
+        _too_deep(checker, spec, report)
 
 
 def _too_deep(checker: Checker, spec: Spec, report: Report) -> None:

@@ -27,30 +27,43 @@ _WORDS = """
 RESERVED = frozenset(_WORDS.split())
 
 
+class SpecFiles:
+    """Where one run of the loader gets texts and trees from; an editor has others than those on the disk."""
+
+    def __init__(self) -> None:
+        self._met: set[Source] = set()
+
+    def read(self, path: Path, shown: str, report: Report) -> Source | None:
+        """The text of a file, or None with a diagnostic."""
+        return read(path, shown, report)
+
+    def tree(self, source: Source, report: Report) -> decls.Module:
+        """The tree of a text; a repeated text has one of its own, since facts are kept by tree node."""
+        if source in self._met:
+            return parse(source, report)
+        self._met.add(source)
+        return parse_once(source, report)
+
+
 class _Loading(Struct):
-    """One run of the loader: its report, the stack of files being read, and the texts already parsed."""
+    """One run of the loader: its report, its files, and the stack of those being read."""
 
     report: Report
+    files: SpecFiles
     stack: list[Path] = field(default_factory=list)
-    met: set[Source] = field(default_factory=set)
 
     def module(self, path: Path, shown: str, text: str | None = None) -> decls.Module | None:
-        """The tree of a file, or of a text in its place.
-
-        A repeated text has a tree of its own, since facts are kept by tree node.
-        """
-        source = Source(shown, text) if text is not None else read(path, shown, self.report)
+        """The tree of a file, or of a text in its place."""
+        given = Source(shown, text) if text is not None else None
+        source = given or self.files.read(path, shown, self.report)
         if source is None or not fits(source, self.report):
             return None
-        if source in self.met:
-            return parse(source, self.report)
-        self.met.add(source)
-        return parse_once(source, self.report)
+        return self.files.tree(source, self.report)
 
 
-def load(path: str, report: Report, text: str | None = None) -> Spec | None:
+def load(path: str, report: Report, text: str | None = None, files: SpecFiles | None = None) -> Spec | None:
     """Load a spec file with all files that it extends and imports; `text` replaces the file's content."""
-    return _load(Path(path), path, _Loading(report), text)
+    return _load(Path(path), path, _Loading(report, files or SpecFiles()), text)
 
 
 def _load(

@@ -1,25 +1,8 @@
-"""The built-in functions: one table, name to signature.
-
-| function | on | is |
-|---|---|---|
-| min(a, b, ..), max(a, b, ..) | ints | the smallest, largest |
-| min(S), max(S) | sets of ints | the same; undefined on `{}` |
-| min(e for x in S), max(..), sum(..) | ints | over a bag of values: equal values count |
-| sum(S), card(S) | sets | the sum, the number of elements |
-| subsets(S) | set | the set of all subsets |
-| maps(S, T) | sets | the set of all partial maps with just the keys S and values in T |
-| some(x), get(o), get(o, d) | options | wrap; unwrap, undefined on none; unwrap or d |
-| len(s), head(s), last(s), tail(s) | sequences | undefined on `[]`, except for len |
-| append(s, x), prefix(s, n), suffix(s, n) | sequences | s then x; the first n; all but the first n |
-| elements(s) | sequences, bags | the set of its items |
-| fold(s, start, (acc, x) => e) | sets, sequences | e for each item in turn, acc being the value before |
-| enabled(act), enabled(act(x, _)) | actions | whether an instance is enabled |
-| keys(m), remove(m, k), get(m, k, d) | partial maps | remove is undefined if k is not a key; m[k], or d |
-| add(b, x), remove(b, x), count(b, x), card(b) | bags | remove is undefined if x is not in b |
-"""
+"""The built-in functions: one table, name to signature, and one of their meanings, for readers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import MappingProxyType
 
@@ -175,6 +158,37 @@ BUILTINS: MappingProxyType[str, tuple[int, int, Rule]] = MappingProxyType(
         "fold": (3, 3, check_item_fold), "enabled": (1, 1, check_enabled),
     }
 )  # fmt: skip
+# function | on | is
+_TABLE = """
+min(a, b, ..), max(a, b, ..) | ints | the smallest, largest
+min(S), max(S) | sets of ints | the same; undefined on `{}`
+min(e for x in S), max(..), sum(..) | ints | over a bag of values: equal values count
+sum(S), card(S) | sets | the sum, the number of elements
+subsets(S) | set | the set of all subsets
+maps(S, T) | sets | the set of all partial maps with just the keys S and values in T
+some(x), get(o), get(o, d) | options | wrap; unwrap, undefined on none; unwrap or d
+len(s), head(s), last(s), tail(s) | sequences | undefined on `[]`, except for len
+append(s, x), prefix(s, n), suffix(s, n) | sequences | s then x; the first n; all but the first n
+elements(s) | sequences, bags | the set of its items
+fold(s, start, (acc, x) => e) | sets, sequences | e for each item in turn, acc being the value before
+enabled(act), enabled(act(x, _)) | actions | whether an instance is enabled
+keys(m), remove(m, k), get(m, k, d) | partial maps | remove is undefined if k is not a key; m[k], or d
+add(b, x), remove(b, x), count(b, x), card(b) | bags | remove is undefined if x is not in b
+"""
+
+
+def _meanings() -> dict[str, tuple[str, ...]]:
+    meanings: dict[str, tuple[str, ...]] = {}
+    for row in _TABLE.strip().splitlines():
+        calls, kinds, meaning = row.split(" | ")
+        for name in dict.fromkeys(re.findall(r"(\w+)\(", calls)):
+            if name in BUILTINS:
+                meanings[name] = (*meanings.get(name, ()), f"`{calls}` on {kinds}: {meaning}")
+    return meanings
+
+
+# name -> the rows of the table that describe it
+MEANINGS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(_meanings())
 FOLDS = frozenset({"min", "max", "sum"})
 QUANTIFIERS = frozenset({"all", "every", "any", "some", "forall", "exists"})  # in other languages
 

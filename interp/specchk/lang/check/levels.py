@@ -7,10 +7,10 @@ level, step invariants are action level, liveness properties are temporal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import IntEnum
 from types import MappingProxyType
 
+from specchk.identity import compared
 from specchk.lang.check.spec import Facts
 from specchk.lang.syntax import decls, tree
 from specchk.lang.text.diagnostics import Report
@@ -35,14 +35,16 @@ _ABOVE = MappingProxyType({
 })  # fmt: skip
 
 
-def children(node: tree.Node) -> Iterator[tree.Node]:
+def children(node: tree.Node) -> list[tree.Node]:
     """The direct parts of a tree node, in source order."""
-    for name in node.__struct_fields__:
+    parts: list[tree.Node] = []
+    for name in compared(type(node)):
         value = getattr(node, name)
         if isinstance(value, tree.Node):
-            yield value
+            parts.append(value)
         elif isinstance(value, tuple):
-            yield from (part for part in value if isinstance(part, tree.Node))
+            parts += [part for part in value if isinstance(part, tree.Node)]
+    return parts
 
 
 class LevelChecker:
@@ -67,7 +69,10 @@ class LevelChecker:
         own = self._own(node)
         if own > most:
             return node, own
-        return next((found for part in children(node) if (found := self._above(part, most))), None)
+        for part in children(node):
+            if found := self._above(part, most):
+                return found
+        return None
 
     def _own(self, node: tree.Node) -> Level:
         """The level that a node adds to those of its parts."""

@@ -185,6 +185,8 @@ def join(a: Type, b: Type) -> Type | None:
 
     `join(Option(Unknown), Option(Int))` is `Option(Int)`; ranges join to plain `int`.
     """
+    if a is b:  # in most joins: declared types are resolved once
+        return a
     match a, b:
         case Unknown(), _:
             return b

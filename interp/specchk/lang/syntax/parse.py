@@ -69,7 +69,7 @@ def parser() -> Parser:
 def parse(source: Source, report: Report) -> decls.Module:
     """The tree of a file; syntax errors go to `report` and their declarations are left out."""
     declarations = []
-    for start, end in _chunks(source, report):
+    for start, end in chunk_places(source, report):
         decl = _parse_chunk(source, start, end, "decl", report)
         if decl is not None:
             declarations.append(decl)
@@ -82,10 +82,17 @@ def parse_tokens(source: Source, report: Report) -> list[tuple[int, list[Token]]
     Line ends and blocks appear as `_NEWLINE`, `_INDENT` and `_DEDENT`; comments are not tokens.
     """
     declarations = []
-    for start, end in _chunks(source, report):
+    for start, end in chunk_places(source, report):
         if _parse_chunk(source, start, end, "decl", report) is not None:
             declarations.append((start, parser().layout.seen))
     return declarations
+
+
+def parse_declaration(source: Source, report: Report) -> tuple[decls.Decl | None, list[Token]]:
+    """The tree of a text that is one chunk, or None with a diagnostic, and the tokens that were read."""
+    parser().layout.seen = []  # none are read where the first word begins no declaration
+    decl = _parse_chunk(source, 0, len(source.text), "decl", report)
+    return cast("decls.Decl | None", decl), parser().layout.seen
 
 
 def parse_expression(source: Source, report: Report) -> tree.Expr | None:
@@ -100,7 +107,8 @@ def _comments_only(text: str) -> bool:
     return all(not line.strip(" \t\f\r") or line.lstrip().startswith("#") for line in text.split("\n"))
 
 
-def _chunks(source: Source, report: Report) -> Iterator[tuple[int, int]]:
+def chunk_places(source: Source, report: Report) -> Iterator[tuple[int, int]]:
+    """Where the declarations of a text are, each with the blank lines and comments behind it."""
     starts: list[int] = []
     for match in _CHUNK.finditer(source.text):
         if not starts or not _is_unindented(source.text, starts[-1], match.start()):

@@ -30,9 +30,7 @@ class Source(Struct, frozen=True, dict=True):
     @cached_property
     def line_starts(self) -> tuple[int, ...]:
         """Offsets of the first character of every line."""
-        starts = [0]
-        starts.extend(i + 1 for i, char in enumerate(self.text) if char == "\n")
-        return tuple(starts)
+        return (0, *[end.end() for end in re.finditer("\n", self.text)])
 
     def position(self, offset: int) -> tuple[int, int]:
         """The line and column, both from 1, of a character offset."""
