@@ -39,6 +39,7 @@ ROOMS = {
     "specchk.spark": {"specchk.export", "specchk.native", "specchk.explore", "specchk.search",
                       "specchk.meaning", "specchk.ir", "specchk.kept", "specchk.sealed",
                       "specchk.processes", "specchk.guardian"},
+    "specchk.lsp": {"specchk.compile", "specchk.meaning", "specchk.lang"},
     "specchk.conform": {"specchk.report", "specchk.explore", "specchk.search", "specchk.compile",
                         "specchk.meaning", "specchk.ir", "specchk.lang", "specchk.kept", "specchk.sealed",
                         "specchk.processes", "specchk.guardian"},
@@ -66,6 +67,8 @@ PROGRAMS = {
 LIBRARIES = {
     "lark": {"specchk.lang"},
     "bottle": {"specchk.cli"},
+    "lsprotocol": {"specchk.lsp"},
+    "pygls": {"specchk.lsp"},
     "click": {"specchk.cli", "replog.cli", "replog.dump", "replog.play", "replog.repair", "replog.simulate",
               "replog.demo"},
     "graphviz": {"specchk.report"},

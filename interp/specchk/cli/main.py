@@ -40,6 +40,7 @@ COMMANDS = MappingProxyType(
         "show": ("commands.show", "Show the bit layout of a model's states."),
         "repl": ("commands.repl", "Evaluate expressions and take steps by hand."),
         "fmt": ("commands.fmt", "Format spec files."),
+        "lsp": ("commands.lsp", "Serve an editor (Language Server Protocol)."),
         "explain": ("commands.explain", "Explain a diagnostic code."),
     }
 )
