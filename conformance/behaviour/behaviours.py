@@ -1,12 +1,11 @@
 """replog's accepted behaviour: fixed runs on the unchanged replog, and all of its outputs in them.
 
-    cluster walks   a cluster under any requests, faults and lies, in memory or on replog's store
+    simulations     replog's own simulator, short runs of its profiles and rules, in memory and on files;
+                    copies of its processes get other events than they themselves (`other_events`)
     store walks     the store alone, with crashes, damage and repairs
-    simulations     replog's own simulator, a short run of each profile
     stories         the stories of replog, command by command
     files           the store on the operating system's files
     shapes          the store on small files in every shape, and on batches in every shape
-    alone           one broker, coordinator, controller, or three controllers, which receive any messages
     formulas        groups, placement, and everything else that needs no cluster
 
 A run is a function of its name.  Recorded data cross an interface of replog: messages, timers, effects on a
@@ -20,20 +19,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from cluster_walks import Walk
 from file_runs import calls, no_files, store
 from formula_runs import epoch_ends, groups, placements, propagations, rules
-from lone_broker import LoneBroker
-from lone_controller import LoneController
-from lone_coordinator import LoneCoordinator
-from lone_quorum import LoneQuorum
-from replog_runs import simulation, stories, story
+from replog_runs import PLAIN, of_rules, simulation, stories, story
 from store_shapes import BatchesWalk, ShapesWalk
 from store_walks import StoreWalk
 
 from replog.core.protocol import preset_names
 from replog.sim.faults.profiles import profile_names
 from specchk.conform.contract.behaviours import Behaviours, Run
+
+BUSY = ("all", "network", "stale", "coalesce", "groups", "controllers", "reassign", "delete")
+ON_FILES = ("all", "stale", "reassign", "delete")
+SEEDS = range(PLAIN, PLAIN + 4)
 
 
 class ReplogBehaviours(Behaviours):
@@ -43,29 +41,19 @@ class ReplogBehaviours(Behaviours):
 
     def runs(self) -> Mapping[str, Run]:
         """Return all runs."""
-        protocols, today = preset_names(), "kafka-4.1"
-        in_memory, on_files, intact, damaged = False, True, False, True
-        coordinated = (today, today, today, "kafka-4.1-as-is")
-        cluster, log = partial(driven, Walk, 150), partial(driven, StoreWalk, 120)
-        broker, controller = partial(driven, LoneBroker, 400), partial(driven, LoneController, 400)
+        log = partial(driven, StoreWalk, 120)
         return {
-            **_seeded("walk in memory", 24, cluster, in_memory, today),
-            **_seeded("walk on files", 16, cluster, on_files, today),
-            **_named("walk of", protocols, cluster, in_memory),
-            **_seeded("store", 40, log, intact),
-            **_seeded("damaged store", 40, log, damaged),
+            **_varied("simulation of", BUSY, simulation),
             **_named("simulation of", profile_names(), simulation),
+            **_varied("simulation on files of", ON_FILES, partial(simulation, uses_store=True)),
+            **_named("simulation by", preset_names(), of_rules),
+            **_seeded("store", 40, log, False),
+            **_seeded("damaged store", 40, log, True),
             **{f"story {name}": partial(story, name) for name in stories()},
             **_seeded("files of the system", 3, calls),
             **_seeded("store on files of the system", 3, store),
             **_seeded("starts on every shape", 2, partial(driven, ShapesWalk, 30), False),
             **_seeded("batches in every shape", 2, partial(driven, BatchesWalk, 0), False),
-            **_seeded("broker alone", 12, broker, today),
-            **_seeded("controller alone", 12, controller, today),
-            **_seeded("controllers alone", 6, partial(driven, LoneQuorum, 400), today),
-            **_named("coordinator alone of", coordinated, partial(driven, LoneCoordinator, 400)),
-            **_named("broker alone of", protocols, broker),
-            **_named("controller alone of", protocols, controller),
             **_seeded("groups", 2, groups),
             **_seeded("propagation", 2, propagations),
             **_seeded("epoch ends", 2, epoch_ends),
@@ -76,7 +64,7 @@ class ReplogBehaviours(Behaviours):
 
 
 def driven(kind: Callable[..., Any], actions: int, seed: int, *arguments: Any) -> None:
-    """Execute one run of a walk or of a lone process, of so many actions; the last argument is the watch."""
+    """Execute one run of a walk, of so many actions; the last argument is the watch."""
     *others, watch = arguments
     kind(watch, seed, *others).run(actions)
 
@@ -92,3 +80,8 @@ def _named(title: str, names: Sequence[str], run: Callable[..., None], *argument
         f"{title} {name}, seed {seed}": partial(run, seed, *arguments, name)
         for seed, name in enumerate(names)
     }
+
+
+def _varied(title: str, names: Sequence[str], run: Callable[..., None]) -> dict[str, Run]:
+    """Return runs of a function for each of some names and each of the seeds of varied configurations."""
+    return {f"{title} {name}, seed {seed}": partial(run, seed, name) for name in names for seed in SEEDS}

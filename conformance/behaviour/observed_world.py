@@ -5,18 +5,20 @@
     disk       every effect on it, the state found by a start, a clean stop; on files, each change of them
 
 Clients are simulated, too, and their messages follow from the answers to them.  Not here: the events
-of the cluster (`cluster_walks`, and replog's own simulator and stories).
+of the cluster (replog's own simulator and stories), and what copies get (`other_events`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import count
+from random import Random
 from zlib import crc32
 
 from observed_files import ObservedDisk, note_files
+from other_events import Core, OtherEvents, receiver
 
 from replog.core.effects import Effect
 from replog.core.messages import Message
@@ -55,6 +57,17 @@ def who(address: int) -> str:
     return (
         f"broker {address}" if address >= 0 else "operator" if address == OPERATOR else f"client {-address}"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class CopysEvents:
+    """Events that a copy of a process gets, as shown in reports."""
+
+    address: int
+    events: Sequence[object]
+
+    def __str__(self) -> str:
+        return f"a copy of {who(self.address)} gets {', then '.join(map(str, self.events))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +213,10 @@ def disks(watch: RunWatch, is_real: bool, config: LogConfig) -> Callable[[], Sto
 
 
 class ObservedWorld(World):
-    """A cluster that notes the outputs of its members; an event is a step."""
+    """A cluster that notes the outputs of its members; an event is a step.
+
+    With `random`, copies of its processes get other events, whose effects are noted, too.
+    """
 
     def __init__(
         self,
@@ -209,26 +225,56 @@ class ObservedWorld(World):
         network: Network | None = None,
         observer: Observer | None = None,
         config: LogConfig = CONFIG,
+        random: Random | None = None,
     ) -> None:
         self.watch = watch
+        self.others = None if random is None else OtherEvents(random, self._note_copy)
         make_storage = disks(watch, options.make_storage is StoreStorage, config)
         super().__init__(replace(options, make_storage=make_storage), network, observer)
+
+    def _note_copy(
+        self, address: int, events: Sequence[object], effects: Sequence[Effect], error: Exception | None
+    ) -> None:
+        self.watch.step(CopysEvents(address, events))
+        at = f"copy of {who(address)}"
+        for effect in effects:
+            note_effect(self.watch, at, effect)
+        if error is not None:
+            self.watch.note(at, "raises", error=type(error).__name__, text=str(error))
 
     def send(self, source: int, to: int, message: Message) -> None:
         """Hand a message to the network."""
         self.watch.note(who(source), f"send {type(message).__name__}", to=who(to), **facts(message))
+        if self.others is not None:
+            self.others.keep(Delivery(source, to, message, 0))
         super().send(source, to, message)
 
     def schedule(self, delay_ms: int, item: Item) -> None:
         """Schedule an item; the delay of a message is the network's, and is not noted."""
         if isinstance(item, Alarm):
             self.watch.note(who(item.owner), "timer", timer=item.timer, delay_ms=delay_ms, token=item.token)
+            if self.others is not None:
+                self.others.keep(item)
         super().schedule(delay_ms, item)
 
     def _execute(self, item: Item) -> None:
         if not isinstance(item, Call):
+            core = None if self.others is None else self._core(item)
+            if self.others is not None and core is not None:
+                self.others.before(core, item, self.now_ms)
             self.watch.step(Event(item))
         super()._execute(item)
+
+    def _core(self, item: Delivery | Alarm) -> Core | None:
+        """Return the process for which an item is, if it is alive."""
+        address = receiver(item)
+        if address == CONTROLLER and self.quorum is None:
+            return self.controller
+        host = self.quorum.hosts.get(address) if self.quorum is not None else None
+        if host is not None:
+            return host.node if item.incarnation == host.incarnation else None
+        node = self.nodes.get(address)
+        return node.broker if node is not None and item.incarnation == node.incarnation else None
 
     def note_end(self) -> None:
         """Record the contents of all disks."""

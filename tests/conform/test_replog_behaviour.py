@@ -123,7 +123,7 @@ def test_every_function_of_core_and_store_is_executed():
 
 
 Plant = tuple[Any, str, Any]
-RUNS = ("walk on files, seed 1", "walk in memory, seed 1", "store, seed 1")
+RUNS = ("simulation on files of all, seed 20", "simulation of all, seed 20", "store, seed 1")
 
 
 def earlier(original: Any) -> Any:
