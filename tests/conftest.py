@@ -50,6 +50,7 @@ SYSTEM = (
     "real_kafka/test_real_stories.py",
     "real_kafka/test_replog_beside.py",
     "lang/test_worst_input.py", "laws/test_bench.py", "laws/test_planted_gaps.py", "laws/test_repeatable.py",
+    "mcp/test_server.py", "mcp/test_agent.py",
     "native/test_checkpoints.py", "native/test_claims.py", "replog/cli",
     "replog/demo", "replog/sim/test_planted.py", "replog/sim/test_run.py", "report/draw/test_documents.py",
     "report/draw/test_files.py", "report/draw/test_pictures.py", "spark", "specs",

@@ -246,6 +246,33 @@ def test_the_repl_walks_through_a_pipe(specchk: Any, monkeypatch: pytest.MonkeyP
     ]  # fmt: skip
 
 
+def test_the_repl_begins_at_the_end_of_a_trace_or_scenario(
+    specchk: Any, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of `run --json`, or one that the spec has; `--json` prints the answer to each line."""
+    (here / "trace.json").write_text(specchk("run", "shop.spec", "--model", "bad", "--json").out)
+    for begun, stock in ((("--trace", "trace.json"), "3"), (("--scenario", "walk"), "0")):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("stock\n:undo\n:take nothing\n:quit\nstock\n"))
+        said = specchk("repl", "shop.spec", *begun, "--json")
+        report = json.loads(said.out)
+        assert (said.code, report["schema"]) == (0, "specchk.repl/1")
+        assert [answer["input"] for answer in report["answers"]] == ["stock", ":undo", ":take nothing"]
+        assert report["answers"][0]["lines"] == [stock]
+        assert report["answers"][2]["lines"] == ["no enabled step `nothing`; :steps lists them"]
+    assert specchk("repl", "shop.spec", "--trace", "trace.json", "--scenario", "walk").code == 2
+
+
+def test_the_server_for_agents_names_the_extra_that_it_needs(
+    specchk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the SDK, one sentence and no traceback."""
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.delitem(sys.modules, "specchk.mcp.server", raising=False)
+    said = specchk("mcp")
+    assert said.code == 2
+    assert "pip install 'specchk[mcp]'" in said.err
+
+
 def test_the_repl_knows_the_words_of_other_programs(specchk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """`help` and `?` list the commands, `quit` and `exit` end it; a name of the spec is one."""
     assert repl(specchk, monkeypatch, "help") == repl(specchk, monkeypatch, "?")

@@ -45,6 +45,7 @@ WRITERS = {
     "specchk.export.storage": "slices and ledgers have their own trailers",
     "specchk.native.checkpoint": "so have checkpoints",
     "specchk.native.tiers": "the output of a process, which is a stream",
+    "specchk.mcp.jobs": "likewise, and what the process reads, in a folder that nothing else reads",
 }
 ABOUT_SEARCH = {
     "engine",

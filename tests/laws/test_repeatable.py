@@ -144,6 +144,7 @@ WHILES = {
     "test_interrupts.py: time.sleep(wait_ms / 1000)": "interrupted at any moment, it prints no traceback",
     "test_hangs.py: time.sleep(3600)": "a call that hangs, which the watch ends",
     "test_limits.py: max_seconds=1e-09": "over when it begins",
+    "test_server.py: seconds=2": "work that never ends by itself is ended, whenever that is",
     "test_suggest.py: max_seconds=1e-09": "over when it begins",
     "test_walks.py: max_seconds=0.05": "10 ** 9 steps take longer anywhere",
     "test_walks.py: max_seconds=3600": "reached by a clock that the test sets",

@@ -41,6 +41,8 @@ COMMANDS = MappingProxyType(
         "repl": ("commands.repl", "Evaluate expressions and take steps by hand."),
         "fmt": ("commands.fmt", "Format spec files."),
         "lsp": ("commands.lsp", "Serve an editor (Language Server Protocol)."),
+        "mcp": ("commands.mcp", "Serve tools for agents, by the Model Context Protocol."),
+        "skills": ("commands.skills", "Write skills and rules for coding agents."),
         "explain": ("commands.explain", "Explain a diagnostic code."),
     }
 )

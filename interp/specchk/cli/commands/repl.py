@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
 from types import MappingProxyType
+from typing import Any
 
 import click
 
-from specchk.cli.common import ModelChoice, refusals, width
+from specchk.cli.common import ModelChoice, leave, refusals, width
+from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
 from specchk.cli.output import echo
+from specchk.cli.traces import from_file, from_scenario
 from specchk.compile.instantiate import Instance
 from specchk.explore.walk import NoStart, started
 from specchk.lang.check.builtins import BUILTINS
@@ -40,11 +44,25 @@ COMMANDS = (":steps", ":take", ":undo", ":state", ":trace", ":start", ":help", "
 
 @click.command("repl")
 @takes(choice=ModelChoice)
-def command(choice: ModelChoice) -> None:
+@click.option(
+    "--trace", metavar="TRACE", help="Begin at the end of a trace: output of `run --json`, or an ITF file."
+)
+@click.option("--scenario", metavar="S", help="Begin at the end of this scenario.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def command(choice: ModelChoice, trace: str | None, scenario: str | None, as_json: bool) -> None:
     """Evaluate expressions and take steps on the states of the spec FILE; :help lists the commands."""
-    instance = choice.instance(as_json=False)
+    if trace is not None and scenario is not None:
+        raise click.UsageError("--trace and --scenario both choose a state: give only one")
+    if trace is not None:
+        instance, begun, _ = from_file(trace, choice.file, choice.model, choice.table)
+    elif scenario is not None:
+        instance, begun, _ = from_scenario(choice.file, scenario)
+    else:
+        instance, begun = choice.instance(as_json=as_json), None
     with refusals(NoStart):
-        session = Session(instance)
+        session = Session(instance, begun)
+    if as_json:
+        leave(Exit.OK, as_json=True, json=lambda: session.answers(sys.stdin.read().splitlines()), text=str)
     interactive = sys.stdin.isatty()
     if interactive:
         import readline  # line editing, only where there is a terminal
@@ -62,22 +80,19 @@ def command(choice: ModelChoice) -> None:
         line = session.meant(line.strip())
         if line == ":quit":
             break
-        try:
-            for text in session.answer(line):
-                echo(text)
-        except Faulty as fault:  # an action has no value in this state, so none of its steps can be listed
-            echo(f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}")
+        for text in session.answer(line):
+            echo(text)
 
 
 class Session:
     """A walk through the state space, with the commands available along it."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, begun: Trace | None = None) -> None:
         self.instance = instance
         self.program = instance.program
         self.walker = started(instance)
         self.initial = self.walker.initial
-        self.trace = Trace(self.initial[0], ())
+        self.trace = begun or Trace(self.initial[0], ())
         spec = instance.lowering.checked.spec
         elements = [name for sort in self.program.sorts for name in sort.members]
         self.names = frozenset({*spec.declared, *spec.members, *elements})
@@ -91,8 +106,21 @@ class Session:
         words = COMMANDS if start.startswith(":") else (*self.names, *BUILTINS)
         return dict(enumerate(sorted({word for word in words if word.startswith(start)}))).get(number)
 
+    def answers(self, lines: Iterable[str]) -> dict[str, Any]:
+        """The report of a session with these lines of input, up to `:quit`."""
+        given = takewhile(lambda line: line != ":quit", [self.meant(line.strip()) for line in lines])
+        answers = [{"input": line, "lines": list(self.answer(line))} for line in given]
+        return {"schema": "specchk.repl/1", "spec": self.program.spec, "model": self.program.model,
+                "answers": answers, "exit_code": int(Exit.OK)}  # fmt: skip
+
     def answer(self, line: str) -> Iterator[str]:
         """The lines to print for a line of input."""
+        try:
+            yield from self._answer(line)
+        except Faulty as fault:  # an action has no value in this state, so none of its steps can be listed
+            yield f"undefined: {fault.undefined.reason} at {fault.undefined.span.where}"
+
+    def _answer(self, line: str) -> Iterator[str]:
         word, _, rest = line.partition(" ")
         commands: dict[str, Callable[[], Iterable[str]]] = {
             ":steps": self._steps,
