@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from lsp_client import Client
+from lsp_client import Client, place
+
+from specchk.lang.format.formatter import format_source
 
 SPEC = """\
 spec lamp
@@ -96,3 +99,108 @@ def test_definition_leads_to_the_declaration(client: Client, lamp: Path) -> None
     ):  # fmt: skip
         there = client.at("textDocument/definition", lamp, SPEC, use)
         assert SPEC.splitlines()[there["range"]["start"]["line"]].startswith(line), use
+
+
+def edited(text: str, edits: list[dict[str, Any]]) -> str:
+    """A text with the edits of an answer."""
+    lines = [0]
+    for line in text.splitlines(keepends=True):
+        lines.append(lines[-1] + len(line))
+
+    def offset(place: dict[str, int]) -> int:
+        return lines[place["line"]] + place["character"]
+
+    for edit in sorted(edits, key=lambda edit: offset(edit["range"]["start"]), reverse=True):
+        start, end = (offset(edit["range"][end]) for end in ("start", "end"))
+        text = text[:start] + edit["newText"] + text[end:]
+    return text
+
+
+def test_a_name_is_changed_in_all_files_and_back(client: Client, lamp: Path) -> None:
+    more = "spec more\nextends lamp\naction down(r: Room):\n    lamps'[r].level = 0\nmodel m:\n    Room = 1\n"
+    path = lamp.with_name("more.spec")
+    assert client.open(path, more) == []
+    there = client.at("textDocument/rename", lamp, SPEC, "type State = { le|vel", newName="lumen")["changes"]
+    texts = {lamp: edited(SPEC, there[lamp.as_uri()]), path: edited(more, there[path.as_uri()])}
+    assert texts[lamp] == SPEC.replace("level", "lumen")
+    assert texts[path] == more.replace("level", "lumen")
+    for file, text in texts.items():
+        client.change(file, {"text": text})
+    assert (client.diagnostics(lamp), client.diagnostics(path)) == ([], [])
+    back = client.at("textDocument/rename", lamp, texts[lamp], "lamps[r].lu|men < M", newName="level")[
+        "changes"
+    ]
+    assert edited(texts[lamp], back[lamp.as_uri()]) == SPEC
+    assert edited(texts[path], back[path.as_uri()]) == more
+    client.close(path)
+
+
+@pytest.mark.parametrize(("marked", "new", "reason"), [
+    ("let ne|xt", "r", "`r` is already bound here"),
+    ("let ne|xt", "lamps", "`lamps` is already bound here"),
+    ("de|f bright" , "x", None),
+    ("lamps[r].level + |1", "x", None),
+    ("def br|ight", "forall", "`forall` is not a name"),
+    ("def br|ight", "up", "`up` is declared twice"),
+    ("Mo|st = 5", "3", "`3` is not a name"),
+])  # fmt: skip
+def test_a_name_that_would_mean_something_else_is_refused(
+    client: Client, lamp: Path, marked: str, new: str, reason: str | None
+) -> None:
+    number = client.begin(
+        "textDocument/rename", textDocument={"uri": lamp.as_uri()}, position=place(SPEC, marked), newName=new
+    )
+    answer = client.wait(lambda message: message.get("id") == number)
+    if reason is None:
+        assert answer["result"] is None
+    else:
+        assert reason in answer["error"]["message"]
+
+
+def test_references_are_those_of_the_same_thing(client: Client, lamp: Path) -> None:
+    for marked, count in (("let ne|xt", 2), ("up(|r: Room)", 5), ("const Mo|st", 4), ("def bri|ght", 2)):
+        places = client.at(
+            "textDocument/references", lamp, SPEC, marked, context={"includeDeclaration": True}
+        )
+        assert len(places) == count, marked
+        assert len(client.at("textDocument/documentHighlight", lamp, SPEC, marked)) == count
+
+
+def test_declarations_are_listed_also_of_a_text_with_errors(client: Client, lamp: Path) -> None:
+    client.replace(lamp, SPEC.replace("def bright(r: Room)", "def bright(r Room"))
+    symbols = client.request("textDocument/documentSymbol", textDocument={"uri": lamp.as_uri()})
+    assert [f"{item['detail']} {item['name']}" for item in symbols] == [
+        "spec lamp", "const Most", "type Level", "sort Room", "type State", "var lamps", "def bright",
+        "action up", "invariant on", "model small", "model large",
+    ]  # fmt: skip
+    up = symbols[7]["range"]
+    assert up["end"]["line"] - up["start"]["line"] == 3
+    assert client.request("workspace/symbol", query="lmps")[0]["name"] == "lamps"
+    folds = client.request("textDocument/foldingRange", textDocument={"uri": lamp.as_uri()})
+    assert (up["start"]["line"], up["end"]["line"]) in [
+        (item["startLine"], item["endLine"]) for item in folds
+    ]
+
+
+def test_formatting_is_that_of_fmt_in_the_lines_that_change(client: Client, lamp: Path) -> None:
+    untidy = SPEC.replace("let next = lamps[r].level + 1", "let next=lamps[r].level+1")
+    client.replace(lamp, untidy)
+    options = {"tabSize": 4, "insertSpaces": True}
+    (edit,) = client.request("textDocument/formatting", textDocument={"uri": lamp.as_uri()}, options=options)
+    assert edit["range"]["end"]["line"] == edit["range"]["start"]["line"] + 1
+    assert edited(untidy, [edit]) == format_source(SPEC)
+
+
+def test_each_word_has_its_kind(client: Client, lamp: Path) -> None:
+    legend = client.capabilities["semanticTokensProvider"]["legend"]["tokenTypes"]
+    data = client.request("textDocument/semanticTokens/full", textDocument={"uri": lamp.as_uri()})["data"]
+    lines, line, column, kinds = SPEC.splitlines(), 0, 0, {}
+    for down, right, length, kind, _ in zip(*[iter(data)] * 5, strict=True):
+        line, column = line + down, right if down else column + right
+        kinds.setdefault(lines[line][column : column + length], set()).add(legend[kind])
+    assert kinds["up"] == {"event"}
+    assert kinds["level"] == {"property"}
+    assert kinds["next"] == kinds["r"] == {"parameter"}
+    assert kinds["forall"] == kinds["require"] == {"keyword"}
+    assert kinds["# Someone turns it up."] == {"comment"}
+    assert kinds["5"] == {"number"}

@@ -10,17 +10,32 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
 
 from lsprotocol import types as lsp
 from msgspec import Struct, field
+from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
+from specchk.lang.format.formatter import format_source
+from specchk.lang.text.diagnostics import SpecError
+from specchk.lang.text.source import Source
 from specchk.lsp.hover import hover
-from specchk.lsp.workspace import Workspace, reported
+from specchk.lsp.outline import folds, outline
+from specchk.lsp.renaming import NoRename, check_renamable, renamed
+from specchk.lsp.texts import SpecText
+from specchk.lsp.tokens import legend, semantic_tokens
+from specchk.lsp.workspace import Workspace, reported, uri_of
 
+MOST_SYMBOLS = 500  # of all files
 PAUSE_S = 0.01  # after an edit, before its diagnostics
 
 
@@ -33,6 +48,10 @@ class Service(Struct):
     _due: asyncio.TimerHandle | None = None
 
     # Texts.
+
+    def initialized(self, _: lsp.InitializedParams) -> None:
+        """The client is there, with its folders."""
+        self.workspace.folders = [Path(path_of(uri)) for uri in self.server.workspace.folders]
 
     def opened(self, params: lsp.DidOpenTextDocumentParams) -> None:
         """A text is open, and its file is no longer what counts."""
@@ -96,6 +115,127 @@ class Service(Struct):
         place = self.workspace.index(path).declared.get(met[2].symbol) if met is not None else None
         return self.workspace.location(place, met[0]) if met is not None and place is not None else None
 
+    def references(self, params: lsp.ReferenceParams) -> list[lsp.Location]:
+        """The places that have a name."""
+        path = path_of(params.text_document.uri)
+        met = self.workspace.at(path, params.position)
+        if met is None:
+            return []
+        declared = self.workspace.index(path).declared.get(met[2].symbol)
+        uses = self.workspace.uses(path, met[2].symbol)
+        return [
+            location for analysis, place in uses
+            if (params.context.include_declaration or place != declared)
+            and (location := self.workspace.location(place, analysis)) is not None
+        ]  # fmt: skip
+
+    def highlight(self, params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
+        """The places in this text that have a name."""
+        path = path_of(params.text_document.uri)
+        met = self.workspace.at(path, params.position)
+        places = self.workspace.index(path).of(met[2].symbol) if met is not None else []
+        return [
+            lsp.DocumentHighlight(met[1].range(start, end))
+            for file, start, end in places
+            if met and file == path
+        ]
+
+    def can_rename(self, params: lsp.PrepareRenameParams) -> lsp.Range | None:
+        """The name that would be changed."""
+        path = path_of(params.text_document.uri)
+        met = self.workspace.at(path, params.position)
+        if met is None:
+            return None
+        with _refused():
+            check_renamable(self.workspace, path, met[2].symbol)
+        return met[1].range(met[2].start, met[2].end)
+
+    def rename(self, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        """A name changed wherever it is."""
+        path = path_of(params.text_document.uri)
+        met = self.workspace.at(path, params.position)
+        if met is None:
+            return None
+        with _refused():
+            places = renamed(self.workspace, path, met[2], params.new_name)
+        changes: dict[str, list[lsp.TextEdit]] = {}
+        for file, of_file in places.items():
+            text = self.workspace.read(file)
+            changes[self.uri(file)] = [
+                lsp.TextEdit(text.range(start, end), params.new_name) for _, start, end in sorted(of_file)
+            ]
+        return lsp.WorkspaceEdit(changes)
+
+    def uri(self, path: str) -> str:
+        """The address of a file, as the client writes it if it has it open."""
+        return self.uris.get(path) or uri_of(path)
+
+    # Whole texts.
+
+    def symbols(self, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+        """The declarations of a text."""
+        text = self.workspace.read(path_of(params.text_document.uri))
+        return [
+            lsp.DocumentSymbol(
+                entry.name, entry.kind, text.range(entry.start, entry.end),
+                text.range(entry.named, entry.named + len(entry.name)), entry.word,
+            ) for entry in outline(text.source.text)
+        ]  # fmt: skip
+
+    def workspace_symbols(self, params: lsp.WorkspaceSymbolParams) -> list[lsp.WorkspaceSymbol]:
+        """The declarations of all files whose names have the letters of a query in their order."""
+        wanted = re.compile(".*".join(map(re.escape, params.query)), re.IGNORECASE)
+        symbols = []
+        for path, content in self.workspace.files():
+            text = SpecText(Source(path, content), ())
+            symbols += [
+                lsp.WorkspaceSymbol(
+                    lsp.Location(self.uri(path), text.range(entry.named, entry.named + len(entry.name))),
+                    entry.name, entry.kind, container_name=Path(path).stem,
+                ) for entry in outline(content) if wanted.search(entry.name)
+            ]  # fmt: skip
+        return symbols[:MOST_SYMBOLS]
+
+    def folds(self, params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
+        """What can be folded."""
+        return list(folds(self.workspace.read(path_of(params.text_document.uri)).source))
+
+    def formatted(self, params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
+        """The changes of `specchk fmt`; none of a text with syntax errors."""
+        text = self.workspace.read(path_of(params.text_document.uri))
+        try:
+            new = format_source(text.source.text)
+        except SpecError:
+            return []
+        # Only the lines that differ: an editor keeps its place in the others.
+        lines = (text.source.text.splitlines(keepends=True), new.splitlines(keepends=True))
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*lines, strict=False)))
+        old, own = lines[0][same:], lines[1][same:]
+        while old and own and old[-1] == own[-1]:
+            old.pop()
+            own.pop()
+        if old == own:
+            return []
+        start = len("".join(lines[0][:same]))
+        return [lsp.TextEdit(text.range(start, start + len("".join(old))), "".join(own))]
+
+    def tokens(self, params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
+        """What each word of a text is."""
+        path = path_of(params.text_document.uri)
+        text = self.workspace.analysis(path).text
+        return lsp.SemanticTokens(
+            semantic_tokens(text, self.workspace.index(path)) if text is not None else []
+        )
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """A context in which a name that cannot be changed is an error of the request."""
+    try:
+        yield
+    except NoRename as reason:
+        raise JsonRpcInvalidParams(str(reason)) from None
+
 
 def path_of(uri: str) -> str:
     """The path of a file that a client names; of what is no file, as an unsaved text, the address."""
@@ -106,15 +246,26 @@ def service() -> Service:
     """A server that answers requests, not yet started."""
     server = LanguageServer("specchk", version("specchk"))
     made = Service(server)
-    for feature, handler in (
-        (lsp.TEXT_DOCUMENT_DID_OPEN, made.opened),
-        (lsp.TEXT_DOCUMENT_DID_CHANGE, made.changed),
-        (lsp.TEXT_DOCUMENT_DID_CLOSE, made.closed),
-        (lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, made.files_changed),
-        (lsp.TEXT_DOCUMENT_HOVER, made.hover),
-        (lsp.TEXT_DOCUMENT_DEFINITION, made.definition),
-    ):
-        server.feature(feature)(partial(handler))  # a method takes no attributes, which pygls sets
+    features: list[tuple[str, object, Callable[..., Any]]] = [
+        (lsp.INITIALIZED, None, made.initialized),
+        (lsp.TEXT_DOCUMENT_DID_OPEN, None, made.opened),
+        (lsp.TEXT_DOCUMENT_DID_CHANGE, None, made.changed),
+        (lsp.TEXT_DOCUMENT_DID_CLOSE, None, made.closed),
+        (lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, None, made.files_changed),
+        (lsp.TEXT_DOCUMENT_HOVER, None, made.hover),
+        (lsp.TEXT_DOCUMENT_DEFINITION, None, made.definition),
+        (lsp.TEXT_DOCUMENT_REFERENCES, None, made.references),
+        (lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT, None, made.highlight),
+        (lsp.TEXT_DOCUMENT_PREPARE_RENAME, None, made.can_rename),
+        (lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL, None, made.symbols),
+        (lsp.WORKSPACE_SYMBOL, None, made.workspace_symbols),
+        (lsp.TEXT_DOCUMENT_FOLDING_RANGE, None, made.folds),
+        (lsp.TEXT_DOCUMENT_FORMATTING, None, made.formatted),
+        (lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True), made.rename),
+        (lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend(), made.tokens),
+    ]
+    for feature, options, handler in features:
+        server.feature(feature, options)(partial(handler))  # a method takes no attributes, which pygls sets
     return made
 
 

@@ -14,6 +14,7 @@ from lsprotocol import types as lsp
 from msgspec import Struct, field
 
 from specchk.lang.text.diagnostics import Diagnostic
+from specchk.lang.text.source import Source
 from specchk.lsp.analysis import Analysis, analyse
 from specchk.lsp.names import index_of
 from specchk.lsp.symbols import NameIndex, Occurrence, Place, Symbol
@@ -66,10 +67,6 @@ class Workspace(Struct):
             self._analyses[path] = analyse(path, self.drafts, self._kept)
         return self._analyses[path]
 
-    def tried(self, path: str, texts: dict[str, str]) -> Analysis:
-        """The analysis of a spec as it would be with other texts."""
-        return analyse(path, {**self.drafts, **texts}, KeptChunks(dict(self._kept.chunks)))
-
     def index(self, path: str) -> NameIndex:
         """The names of the newest text of a spec, and of all that it needs."""
         if path not in self._indexes:
@@ -89,6 +86,13 @@ class Workspace(Struct):
         """The text of a file that an analysis has read."""
         return next((text for text in analysis.texts if text.source.path == path), None)
 
+    def read(self, path: str) -> SpecText:
+        """The newest text of a file, which need not be analysed."""
+        if path in self._analyses and (text := self._analyses[path].text) is not None:
+            return text
+        content = self.drafts.get(path)
+        return SpecText(Source(path, content if content is not None else Path(path).read_text("utf-8")), ())
+
     def location(self, place: Place, analysis: Analysis) -> lsp.Location | None:
         """A place in a file that an analysis has read, as an editor names it."""
         text = self.text(place[0], analysis)
@@ -96,13 +100,14 @@ class Workspace(Struct):
 
     def users(self, path: str) -> list[str]:
         """A file, and the specs that need it by `extends`, `import` or `refines`, directly or not."""
-        needs = {file: set(_needed(file, text)) for file, text in self._texts()}
+        needs = {file: set(_needed(file, text)) for file, text in self.files()}
         users = [path]
         for user in users:  # grows
             users += [file for file, needed in needs.items() if user in needed and file not in users]
         return users
 
-    def _texts(self) -> Iterator[tuple[str, str]]:
+    def files(self) -> Iterator[tuple[str, str]]:
+        """Path and text of the open files and of those in the folders."""
         yield from self.drafts.items()
         files = [file for folder in self.folders for file in sorted(folder.rglob("*.spec"))]
         for file in files[:MOST_FILES]:
@@ -114,7 +119,8 @@ class Workspace(Struct):
 
     def uses(self, path: str, symbol: Symbol) -> Iterator[tuple[Analysis, Place]]:
         """All places that name a symbol of a spec, in it and in the specs that need the symbol's file."""
-        home = symbol.home.rpartition(":")[0] or path
+        declared = self.index(path).declared.get(symbol)
+        home = declared[0] if declared is not None else path
         met: set[Place] = set()
         for root in dict.fromkeys([path, *self.users(home)]):
             for place in self.index(root).of(symbol):
