@@ -9,6 +9,7 @@ import click
 
 from specchk.cli.common import leave, load, reject, spec_files
 from specchk.cli.exits import Exit
+from specchk.cli.options.repeating import watched
 from specchk.compile.instantiate import Instance, instantiate, survey
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.native.machine.prospects import prospects
@@ -20,6 +21,7 @@ from specchk.search.symmetry import asymmetry
 @click.command("check")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@watched
 def command(files: Sequence[str], as_json: bool) -> None:
     """Check spec FILES (or folders of them): syntax, names, types, levels, and every model's constants.
 

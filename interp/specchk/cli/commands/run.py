@@ -15,6 +15,7 @@ from specchk.cli.options.certificate import Certifying
 from specchk.cli.options.export import ExportChoice
 from specchk.cli.options.forms import Clearer, Outputs, finish, presented
 from specchk.cli.options.prove import Proving, finish_proof
+from specchk.cli.options.repeating import watched
 from specchk.cli.options.spark import ClusterSearch
 from specchk.ir.ignored import refuse_ignored
 from specchk.search.engine import Options
@@ -44,6 +45,7 @@ class SearchChoice:
     clearer=Clearer, proving=Proving, certifying=Certifying, keeping=Keeping,
     cluster=ClusterSearch, exporting=ExportChoice,
 )  # fmt: skip
+@watched
 def command(
     choice: ModelChoice, engine: EngineChoice, way: SearchChoice, outputs: Outputs, limits: Limits,
     clearer: Clearer, proving: Proving, certifying: Certifying, keeping: Keeping,

@@ -14,6 +14,7 @@ from specchk.cli.common import Limits, load, parse_overrides, print_json, reject
 from specchk.cli.engines import EngineChoice, EngineSettings, explore
 from specchk.cli.exits import Exit
 from specchk.cli.groups import takes
+from specchk.cli.options.repeating import watched
 from specchk.cli.output import echo, echo_report
 from specchk.compile.instantiate import instantiate
 from specchk.explore.scenario import run_scenario
@@ -71,6 +72,7 @@ class TestChoice(Struct, frozen=True):
 @click.option("--strict", is_flag=True, help="Fail on warnings, as `run --strict` does.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @takes(limits=Limits)
+@watched
 def command(
     files: Sequence[str], models: Sequence[str], overrides: Sequence[str], engine: EngineChoice,
     as_json: bool, limits: Limits, strict: bool,
