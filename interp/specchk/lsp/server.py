@@ -28,6 +28,7 @@ from pygls.uris import to_fs_path
 from specchk.lang.format.formatter import format_source
 from specchk.lang.text.diagnostics import SpecError
 from specchk.lang.text.source import Source
+from specchk.lsp.completion import completions, signature
 from specchk.lsp.hover import hover
 from specchk.lsp.outline import folds, outline
 from specchk.lsp.renaming import NoRename, check_renamable, renamed
@@ -170,6 +171,17 @@ class Service(Struct):
         """The address of a file, as the client writes it if it has it open."""
         return self.uris.get(path) or uri_of(path)
 
+    # What can be written.
+
+    def completion(self, params: lsp.CompletionParams) -> lsp.CompletionList:
+        """The words and names that fit a place."""
+        path = path_of(params.text_document.uri)
+        return lsp.CompletionList(False, completions(self.workspace, path, params.position))
+
+    def signature(self, params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
+        """The parameters of the call around a place."""
+        return signature(self.workspace, path_of(params.text_document.uri), params.position)
+
     # Whole texts.
 
     def symbols(self, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
@@ -261,6 +273,8 @@ def service() -> Service:
         (lsp.WORKSPACE_SYMBOL, None, made.workspace_symbols),
         (lsp.TEXT_DOCUMENT_FOLDING_RANGE, None, made.folds),
         (lsp.TEXT_DOCUMENT_FORMATTING, None, made.formatted),
+        (lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["."]), made.completion),
+        (lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(["(", ","]), made.signature),
         (lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True), made.rename),
         (lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend(), made.tokens),
     ]

@@ -30,7 +30,7 @@ class Workspace(Struct):
     drafts: dict[str, str] = field(default_factory=dict)
     folders: list[Path] = field(default_factory=list)
     models: dict[str, str] = field(default_factory=dict)  # the chosen model of a spec, by path
-    _kept: KeptChunks = field(default_factory=KeptChunks)
+    kept: KeptChunks = field(default_factory=KeptChunks)
     _analyses: dict[str, Analysis] = field(default_factory=dict)
     _indexes: dict[str, NameIndex] = field(default_factory=dict)
 
@@ -64,7 +64,7 @@ class Workspace(Struct):
     def analysis(self, path: str) -> Analysis:
         """The analysis of the newest text of a spec."""
         if path not in self._analyses:
-            self._analyses[path] = analyse(path, self.drafts, self._kept)
+            self._analyses[path] = analyse(path, self.drafts, self.kept)
         return self._analyses[path]
 
     def index(self, path: str) -> NameIndex:
@@ -92,6 +92,10 @@ class Workspace(Struct):
             return text
         content = self.drafts.get(path)
         return SpecText(Source(path, content if content is not None else Path(path).read_text("utf-8")), ())
+
+    def beside(self, path: str) -> list[Path]:
+        """The other specs in the folder of a file."""
+        return [file for file in sorted(Path(path).parent.glob("*.spec")) if str(file) != path]
 
     def location(self, place: Place, analysis: Analysis) -> lsp.Location | None:
         """A place in a file that an analysis has read, as an editor names it."""

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pkgutil import get_data
+from types import MappingProxyType
 from typing import cast
 
 from lark import Token
@@ -93,6 +94,33 @@ def parse_declaration(source: Source, report: Report) -> tuple[decls.Decl | None
     parser().layout.seen = []  # none are read where the first word begins no declaration
     decl = _parse_chunk(source, 0, len(source.text), "decl", report)
     return cast("decls.Decl | None", decl), parser().layout.seen
+
+
+def possible_next(text: str) -> tuple[frozenset[str], list[tuple[str, str]]]:
+    """The terminals that can follow the beginning of a declaration, and its tokens: types and texts.
+
+    Behind an error no terminal can follow.
+    """
+    # Up to a character that begins no token: at the end of a text the layout would close its blocks.
+    layout, whole = parser().layout, text + "\0"
+    layout.text, layout.ends_line, layout.seen = whole, True, []
+    parse = parser().lark.parse_interactive(whole, start="decl")
+    try:
+        parse.exhaust_lexer()
+    except UnexpectedCharacters as error:
+        if error.pos_in_stream == len(text):
+            accepted = frozenset(parse.accepts())  # type: ignore[no-untyped-call]
+            return accepted, [(token.type, str(token)) for token in layout.seen]
+    except (UnexpectedInput, LayoutError):
+        pass
+    return frozenset(), [(token.type, str(token)) for token in layout.seen]
+
+
+@cache
+def words() -> MappingProxyType[str, str]:
+    """The words of the language by the names of their terminals."""
+    fixed = {item.name: item.pattern.value for item in parser().lark.terminals if item.pattern.type == "str"}
+    return MappingProxyType({"ELSE_BRANCH": "else", "OR_BRANCH": "or", **fixed})
 
 
 def parse_expression(source: Source, report: Report) -> tree.Expr | None:
