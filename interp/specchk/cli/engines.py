@@ -123,9 +123,9 @@ def loaded(module: str, missing: str | None = None) -> Any:
 def explore(program: Program, options: Options, *, engine: EngineSettings, quiet: bool) -> Outcome:
     """Search a program, with progress on standard error if that is a terminal.
 
-    `quiet` where the output is JSON: then there is none, and a rejection is JSON, too.
+    `quiet` where the output is JSON: then a rejection is JSON, too.
     """
-    with shown_progress(quiet=quiet) as progress:
+    with shown_progress() as progress:
         entry = engine_named(engine.name)
         if not entry.is_temporal:
             refuse_temporal(program, f"the {entry.name} engine", as_json=quiet)
@@ -150,10 +150,10 @@ def explore(program: Program, options: Options, *, engine: EngineSettings, quiet
 
 
 @contextmanager
-def shown_progress(*, quiet: bool) -> Iterator[OnProgress | None]:
+def shown_progress() -> Iterator[OnProgress | None]:
     """Shows progress in a line of standard error if that is a terminal, and removes it at the end."""
     stream, width = sys.stderr, 0
-    if quiet or not is_terminal(stream):
+    if not is_terminal(stream):
         yield None
         return
 

@@ -12,29 +12,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import secrets
-import signal
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from time import monotonic
 from typing import Any
 
+from specchk.children import GRACE_SECONDS, ended, started
 from specchk.mcp.folders import Permitted
 
 MOST_RUNNING = 4
 MOST_KEPT = 200  # reports; of older ones the handles are no longer known
-GRACE_SECONDS = 3.0  # between the limit that a search has and the end of its process, for the report
-_PROGRAM = (
-    "import os, sys\n"
-    "from specchk.processes import end_with\n"
-    "end_with(int(sys.argv.pop(1)))\n"
-    "from specchk.__main__ import main\n"
-    "main()\n"
-)
 
 
 class BadRequest(Exception):
@@ -133,14 +123,9 @@ class Jobs:
     async def _run(self, job: Job, given: str) -> None:
         outputs = [self.folder / f"{job.handle}.{kind}" for kind in ("in", "out", "err")]
         outputs[0].write_text(given, encoding="utf-8")
-        # -P: without it, files of the current directory are imported in place of Python's own.
-        python = (sys.executable, "-P", "-c", _PROGRAM, str(os.getpid()))
         try:
             with outputs[0].open("rb") as stdin, outputs[1].open("wb") as out, outputs[2].open("wb") as err:
-                process = await asyncio.create_subprocess_exec(
-                    *python, *job.words, cwd=job.place.folder, stdin=stdin, stdout=out, stderr=err,
-                    start_new_session=True,
-                )  # fmt: skip
+                process = await started(job.words, job.place.folder, stdin, out, err)
         except OSError as error:
             job.report = _instead("inconclusive", f"no process could be started: {error.strerror}", None)
             return
@@ -151,21 +136,10 @@ class Jobs:
         except asyncio.CancelledError:
             job.reason = job.reason or "the server ended"
         finally:
-            await _ended(process)
+            await ended(process)
             job.report = _report(job, process.returncode, outputs[1], outputs[2])
             for path in outputs:
                 path.unlink()
-
-
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    """End a process: it may write its report, and nothing of its group is left."""
-    with suppress(ProcessLookupError, TimeoutError):
-        if process.returncode is None:
-            process.send_signal(signal.SIGINT)
-            await asyncio.wait_for(process.wait(), GRACE_SECONDS)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()
 
 
 def _report(job: Job, code: int | None, out: Path, err: Path) -> Any:

@@ -53,9 +53,9 @@ class Walkers:
             raise click.UsageError("--guided is for the native engine")
 
     def walk(self, program: Program, walks: Walks, *, quiet: bool) -> Outcome:
-        """The outcome of the walks, with progress on a terminal unless `quiet`, for JSON output."""
+        """The outcome of the walks, with progress on a terminal; `quiet` for JSON output."""
         workers = self.workers or cores()
-        with shown_progress(quiet=quiet) as progress:
+        with shown_progress() as progress:
             if self.master is not None:
                 engine = loaded("specchk.spark.walks", NO_PYSPARK)
                 with spark_failures(engine.Failed, as_json=quiet):
