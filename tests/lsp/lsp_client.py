@@ -26,11 +26,12 @@ class Client:
         self._number = 0
         self._versions: dict[str, int] = {}
         self.notes: list[dict[str, Any]] = []
+        hints = {"codeLens": {"refreshSupport": True}, "inlayHint": {"refreshSupport": True}}
         window = {"workDoneProgress": True, "showDocument": {"support": True}}
         self.capabilities = self.request(
             "initialize",
             processId=None, rootUri=folder.as_uri(),
-            capabilities={"window": window, "workspace": {"applyEdit": True}},
+            capabilities={"window": window, "workspace": {"applyEdit": True, **hints}},
             workspaceFolders=[{"uri": folder.as_uri(), "name": "specs"}],
         )["capabilities"]  # fmt: skip
         self.notify("initialized")

@@ -23,18 +23,20 @@ from lsprotocol import types as lsp
 from msgspec import Struct, field
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
-from pygls.uris import to_fs_path
 
 from specchk.lang.format.formatter import format_source
 from specchk.lang.text.diagnostics import SpecError
 from specchk.lang.text.source import Source
+from specchk.lsp.commands import EditorCommands
 from specchk.lsp.completion import completions, signature
+from specchk.lsp.fixes import fixes
 from specchk.lsp.hover import hover
+from specchk.lsp.lenses import hints, lenses, marks
 from specchk.lsp.outline import folds, outline
 from specchk.lsp.renaming import NoRename, check_renamable, renamed
 from specchk.lsp.texts import SpecText
 from specchk.lsp.tokens import legend, semantic_tokens
-from specchk.lsp.workspace import Workspace, reported, uri_of
+from specchk.lsp.workspace import Workspace, path_of, reported, uri_of
 
 MOST_SYMBOLS = 500  # of all files
 PAUSE_S = 0.01  # after an edit, before its diagnostics
@@ -44,11 +46,17 @@ class Service(Struct):
     """A workspace with its client."""
 
     server: LanguageServer
-    workspace: Workspace = field(default_factory=Workspace)
+    workspace: Workspace
+    commands: EditorCommands
     uris: dict[str, str] = field(default_factory=dict)  # of open texts, as the client writes them
     _due: asyncio.TimerHandle | None = None
 
     # Texts.
+
+    def initialize(self, params: lsp.InitializeParams) -> None:
+        """A client comes: `panel` among its options is whether it shows pages itself."""
+        options = params.initialization_options
+        self.commands.has_panel = isinstance(options, dict) and bool(options.get("panel"))
 
     def initialized(self, _: lsp.InitializedParams) -> None:
         """The client is there, with its folders."""
@@ -89,11 +97,15 @@ class Service(Struct):
     def _publish(self) -> None:
         for path, uri in list(self.uris.items()):
             if not self.workspace.is_fresh(path):
-                document = self.server.workspace.get_text_document(uri)
-                diagnostics = reported(self.workspace.analysis(path))
-                self.server.text_document_publish_diagnostics(
-                    lsp.PublishDiagnosticsParams(uri, diagnostics, document.version)
-                )
+                self._publish_text(path, uri)
+
+    def _publish_text(self, path: str, uri: str) -> None:
+        version = self.server.workspace.get_text_document(uri).version
+        analysis = self.workspace.analysis(path)
+        diagnostics = reported(analysis)
+        if analysis.text is not None:
+            diagnostics += marks(analysis.text, self.commands.latest(path), path)
+        self.server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics, version))
 
     # Names.
 
@@ -182,6 +194,35 @@ class Service(Struct):
         """The parameters of the call around a place."""
         return signature(self.workspace, path_of(params.text_document.uri), params.position)
 
+    def fixes(self, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+        """The changes that remove errors."""
+        uri = params.text_document.uri
+        return fixes(self.workspace, path_of(uri), uri, params.range)
+
+    # Runs.
+
+    def lenses(self, params: lsp.CodeLensParams) -> list[lsp.CodeLens]:
+        """The commands of a text, each beside its declaration."""
+        uri = params.text_document.uri
+        path = path_of(uri)
+        findings = self.commands.findings.get(path, {})
+        return list(lenses(self.workspace.read(path), uri, findings, self.workspace.models.get(path)))
+
+    def inlays(self, params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
+        """What the last run counted."""
+        path = path_of(params.text_document.uri)
+        return list(hints(self.workspace.read(path), self.commands.latest(path), path))
+
+    def refresh(self) -> None:
+        """Have the client request what a run has changed."""
+        workspace = self.server.client_capabilities.workspace
+        if workspace is not None and workspace.code_lens is not None:
+            self.server.workspace_code_lens_refresh(None)
+        if workspace is not None and workspace.inlay_hint is not None:
+            self.server.workspace_inlay_hint_refresh(None)
+        for path, uri in self.uris.items():
+            self._publish_text(path, uri)
+
     # Whole texts.
 
     def symbols(self, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
@@ -249,16 +290,14 @@ def _refused() -> Iterator[None]:
         raise JsonRpcInvalidParams(str(reason)) from None
 
 
-def path_of(uri: str) -> str:
-    """The path of a file that a client names; of what is no file, as an unsaved text, the address."""
-    return to_fs_path(uri) or uri if uri.startswith("file:") else uri
-
-
 def service() -> Service:
     """A server that answers requests, not yet started."""
     server = LanguageServer("specchk", version("specchk"))
-    made = Service(server)
+    workspace = Workspace()
+    made = Service(server, workspace, EditorCommands(server, workspace))
+    made.commands.on_change = made.refresh
     features: list[tuple[str, object, Callable[..., Any]]] = [
+        (lsp.INITIALIZE, None, made.initialize),
         (lsp.INITIALIZED, None, made.initialized),
         (lsp.TEXT_DOCUMENT_DID_OPEN, None, made.opened),
         (lsp.TEXT_DOCUMENT_DID_CHANGE, None, made.changed),
@@ -275,11 +314,18 @@ def service() -> Service:
         (lsp.TEXT_DOCUMENT_FORMATTING, None, made.formatted),
         (lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=["."]), made.completion),
         (lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(["(", ","]), made.signature),
+        (lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix]), made.fixes),
+        (lsp.TEXT_DOCUMENT_CODE_LENS, None, made.lenses),
+        (lsp.TEXT_DOCUMENT_INLAY_HINT, None, made.inlays),
+        (lsp.WINDOW_WORK_DONE_PROGRESS_CANCEL, None, made.commands.cancel),
         (lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True), made.rename),
         (lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend(), made.tokens),
     ]
     for feature, options, handler in features:
         server.feature(feature, options)(partial(handler))  # a method takes no attributes, which pygls sets
+    commands = made.commands
+    for command in (commands.run, commands.draw, commands.explore, commands.report, commands.choose):
+        server.command(f"specchk.{command.__name__}")(partial(command))
     return made
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lsprotocol import types as lsp
 from msgspec import Struct, field
+from pygls.uris import to_fs_path
 
 from specchk.lang.text.diagnostics import Diagnostic
 from specchk.lang.text.source import Source
@@ -142,6 +143,11 @@ def _needed(file: str, text: str) -> Iterator[str]:
 def uri_of(path: str) -> str:
     """The address of a file."""
     return Path(path).as_uri() if Path(path).is_absolute() else path
+
+
+def path_of(uri: str) -> str:
+    """The path of a file that a client names; of what is no file, as an unsaved text, the address."""
+    return to_fs_path(uri) or uri if uri.startswith("file:") else uri
 
 
 def reported(analysis: Analysis) -> list[lsp.Diagnostic]:
