@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laws.sources import ROOT
-from specchk.conform.contract.recording import BadRecording, Recording, decode, parse
+from specchk.conform.contract.recording import BadRecording, Recording, decode, parse, shown_after
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.contract.values import Table
 from specchk.conform.recordings.corrupt import KINDS, spoil
@@ -198,6 +198,17 @@ def test_a_spoiled_copy_is_whole_and_differs(steps, kind, seed):
         assert copy.events != right.events
         again = parse("copy", lines(*copy.events, header=dict(copy.header)))
         assert again.events == copy.events
+
+
+def test_what_an_event_shows_need_not_be_an_object():
+    """A recorder may show one number: it is spoiled like a field, and printed as one."""
+    for value in (1, 0):
+        shown = {"at": 1, "seq": 1, "event": "up", "after": value}
+        spoiled = spoil(Recording("r", {}, (shown,)), "flip", Random(1))
+        assert spoiled is not None
+        assert spoiled.recording.events[0]["after"] in (value - 1, value + 1)
+        assert spoiled.what.startswith("after of event 1 (up) is ")
+    assert shown_after({"after": {}}) == shown_after({}) == {}
 
 
 def test_a_tracing_understands_what_it_marks():

@@ -52,6 +52,12 @@ class Recording(Struct, frozen=True):
     events: tuple[Event, ...]
 
 
+def shown_after(event: Event) -> Mapping[str, Any]:
+    """The fields that an event shows in `after`; one that is no object is a field of that name."""
+    shown = event.get("after")
+    return shown if isinstance(shown, Mapping) else {} if shown is None else {"after": shown}
+
+
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file; raises `BadRecording`."""
     try:

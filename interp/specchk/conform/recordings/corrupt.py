@@ -21,7 +21,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specchk.conform.contract.recording import Event, Recording, renumbered
+from specchk.conform.contract.recording import Event, Recording, renumbered, shown_after
 
 KINDS = ("flip", "drop", "swap", "duplicate")
 
@@ -37,16 +37,17 @@ def spoil(recording: Recording, kind: str, random: Random) -> SpoiledCopy | None
     """A copy with one planted error of a kind; None if the kind does not apply."""
     events = list(recording.events)
     if kind == "flip":
-        shown = [n for n, event in enumerate(events) if event.get("after")]
+        shown = [n for n, event in enumerate(events) if shown_after(event)]
         if not shown:
             return None
         at = random.choice(shown)
-        after = dict(events[at]["after"])
+        after = dict(shown_after(events[at]))
         # Sorted, since the members of an object have the order of the recording's writer.
         field = random.choice(sorted(after))
         after[field] = _other(after[field], random)
         what = f"{field} of {_named(events, at)} is {after[field]!r}"
-        events[at] = {**events[at], "after": after}
+        is_object = isinstance(events[at]["after"], dict)
+        events[at] = {**events[at], "after": after if is_object else after["after"]}
     elif not events:
         return None
     elif kind == "drop":

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
-from specchk.conform.contract.recording import Event, Recording
+from specchk.conform.contract.recording import Event, Recording, shown_after
 from specchk.conform.contract.tracing import Meaning
 from specchk.conform.recordings.contradiction import Contradiction
 from specchk.conform.recordings.nearmiss import NearMiss, instead, near_misses
@@ -63,9 +63,8 @@ def _changes(events: Sequence[Event], at: int) -> Event:
     """An event with only those fields that differ from its writer's last event."""
     event = events[at]
     # An event mostly shows the same as the previous one; only differences are of interest.
-    earlier = (past for past in reversed(events[:at]) if past["at"] == event["at"] and past.get("after"))
-    known = next(earlier, {}).get("after", {})
-    after = event.get("after") or {}
+    earlier = (past for past in reversed(events[:at]) if past["at"] == event["at"] and shown_after(past))
+    known, after = shown_after(next(earlier, {})), shown_after(event)
     return {**event, "after": {k: v for k, v in after.items() if k not in known or known[k] != v}}
 
 
@@ -195,9 +194,8 @@ def miss_lines(miss: Mapping[str, Any]) -> Sequence[str]:
 
 def _event(event: Event) -> str:
     """An event on one line: its node, name and arguments, and the state that it shows."""
-    shown = event.get("after") or {}
     facts = [f"{k}={_short(v)}" for k, v in event.items() if k not in ("at", "seq", "event", "after")]
-    after = [f"{k}={_short(v)}" for k, v in shown.items()]
+    after = [f"{k}={_short(v)}" for k, v in shown_after(event).items()]
     return f"{event.get('at')}: {event.get('event')} {' '.join(facts)}".rstrip() + (
         f"  ->  {' '.join(after)}" if after else ""
     )
