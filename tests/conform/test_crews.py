@@ -10,28 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-from bank import SPEC, BankBinding
-from broken import BROKEN
-from msgspec.structs import replace
+from bank import SPEC
 
-from specchk.conform.contract.binding import At, BindingError
-from specchk.conform.contract.known_bad import BadCode, BadSpec
-from specchk.conform.contract.load import load_binding, load_tracing
+from specchk.conform.contract.load import load_tracing
 from specchk.conform.contract.tracing import Tracing
-from specchk.conform.gate.controls import try_controls
-from specchk.conform.gate.shares import lots_of, run_parts_by, shares_of
-from specchk.conform.gate.tiers import SuiteBudget, parts_of, run_parts
-from specchk.conform.mutation.members import Bench
-from specchk.conform.mutation.mutants import Mutant
-from specchk.conform.mutation.mutate import MutationCampaign as Mutants
-from specchk.conform.mutation.mutate import Settings
-from specchk.conform.mutation.mutate_by import by_crew, kit_for
-from specchk.conform.mutation.patches import Patch
 from specchk.conform.recordings.by_crew import CrewExplainer, run_campaign_by
 from specchk.conform.recordings.campaign import Campaign, run_campaign
 from specchk.conform.recordings.explainer import CampaignOptions
-from specchk.conform.replay.suites import SuiteResult, SuiteWalks
 from specchk.conform.report.campaign_report import as_json, text
 from specchk.conform.work.crews import Job
 from specchk.conform.work.kit import Kit, enter, kit_of, shipped, spec_files
@@ -39,8 +24,6 @@ from specchk.lang.frontend import CheckedSpec, check
 from specchk.spark.pipeline.files import read
 
 ROOT = Path(__file__).parents[2]
-SUITES = (At(), At(suite="edges"), At(suite="product"), At(suite="walks"))
-BUDGET = SuiteBudget(walks=SuiteWalks(1, 20, 10))
 
 
 class Shuffled:
@@ -63,59 +46,6 @@ class Shuffled:
 
 def bank() -> CheckedSpec:
     return check("bank.spec", SPEC)
-
-
-def timeless(results: Sequence[SuiteResult]) -> list[SuiteResult]:
-    return [replace(one, seconds=0.0) for one in results]
-
-
-@pytest.mark.parametrize("binding", [BankBinding, *(one[0] for one in BROKEN)], ids=lambda x: x.__name__)
-def test_a_crew_gives_the_results_of_one_machine(binding):
-    """Verdicts, counts, coverage and divergences of all kinds of suites are the same."""
-    parts = parts_of(binding, bank(), SUITES)
-    assert timeless(run_parts_by(Shuffled(binding), parts, BUDGET)) == timeless(run_parts(parts, BUDGET, 1))
-
-
-def test_shares_have_each_case_once():
-    """The shares of a lot are all of its cases in order, and a suite without cases is one share."""
-    parts = parts_of(BankBinding, bank(), SUITES)
-    lots = lots_of(parts, BUDGET)
-    shares = shares_of(lots, 2)
-    assert len(shares) > len(lots)
-    for number, lot in enumerate(lots):
-        mine = [one.positions for one in shares if one.lot == number]
-        if lot.suite is None:
-            assert mine == [None]
-        else:
-            assert [at for one in mine for at in one or ()] == list(range(len(lot.cases)))
-
-
-def test_a_binding_that_does_not_fit_is_refused_before_anything_is_sent():
-    """The error is that of a run on this machine, and no crew is used."""
-
-    class Unbound(BankBinding):
-        toss = None  # type: ignore[assignment]
-
-    class Nobody(Shuffled):
-        def each(self, work: Job[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
-            raise AssertionError("something was sent")
-
-    with pytest.raises(BindingError, match="toss"):
-        run_parts_by(Nobody(Unbound), parts_of(Unbound, bank(), [At()]), BUDGET)
-
-
-class Controlled(BankBinding):
-    controls = (
-        BadSpec("half as many days", "small", {"Most": "1"}),
-        BadCode("days never pass", BankBinding.sleep, "bank.days += 1", "pass", "small"),
-    )
-
-
-def test_a_crew_runs_the_controls():
-    """Each control is detected as on this machine, by its number."""
-    assert try_controls(Controlled, bank(), None, Shuffled(Controlled)) == try_controls(
-        Controlled, bank(), None
-    )
 
 
 def recordings(folder: Path) -> list[Path]:
@@ -196,7 +126,7 @@ class Elsewhere(Shuffled):
         self.kit, self.place = kit, unpacked(kit, place / "kit")
 
     def each(self, work: Job[Any, Any], pieces: Sequence[Any], about: str) -> list[Any]:
-        (self.place.parent / "sent").write_bytes(pickle.dumps((shipped(work, self.kit, self.cls), pieces)))
+        (self.place.parent / "sent").write_bytes(pickle.dumps((shipped(work, self.kit), pieces)))
         script = (
             "import pathlib, pickle, sys; place = pathlib.Path(sys.argv[1]); "
             "start, pieces = pickle.loads((place.parent / 'sent').read_bytes()); do = start(place); "
@@ -207,44 +137,42 @@ class Elsewhere(Shuffled):
         return found
 
 
-def test_a_kit_is_all_that_a_binding_needs(tmp_path: Path):
-    """A package beside the binding, a neighbour, late imports, and the spec are in it."""
+def test_a_kit_is_all_that_a_tracing_needs(tmp_path: Path):
+    """A package beside the tracing, a neighbour, late imports, and the spec are in it."""
     home, away = tmp_path / "home", tmp_path / "away"
     (home / "bind").mkdir(parents=True)
     (home / "lib" / "vault" / "deep").mkdir(parents=True)
     (home / "lib" / "vault" / "__init__.py").write_text("")
     (home / "lib" / "vault" / "deep" / "__init__.py").write_text("")
-    (home / "lib" / "vault" / "deep" / "rules.py").write_text("def least():\n    return 0\n")
-    (home / "lib" / "vault" / "late.py").write_text("START = 2\n")
+    (home / "lib" / "vault" / "deep" / "rules.py").write_text("def place(name):\n    return name\n")
+    (home / "lib" / "vault" / "late.py").write_text("ACTION = 'transfer'\n")
     (home / "bind" / "bank.spec").write_text(SPEC)
-    source = Path(__file__).with_name("bank.py").read_text()
-    (home / "bind" / "neighbour.py").write_text(source.replace("== 0", "== least()").replace(
-        "@dataclass\n", "from vault.deep.rules import least\n\n@dataclass\n", 1))  # fmt: skip
-    (home / "bind" / "binding.py").write_text(
+    (home / "bind" / "neighbour.py").write_text("from vault.deep.rules import place\n")
+    (home / "bind" / "tracing.py").write_text(
         "import sys\n"
-        "sys.path.append(__file__.replace('bind/binding.py', 'lib'))\n"
-        "from neighbour import Bank, BankBinding\n"
-        "class Own(BankBinding):\n"
-        "    def start(self):\n"
-        "        from vault.late import START\n"
-        "        return Bank({'a1': START, 'a2': START})\n"
+        "sys.path.append(__file__.replace('bind/tracing.py', 'lib'))\n"
+        "from neighbour import place\n"
+        + TRACING.replace(
+            '        return Call("transfer", (found["from"]',
+            '        from vault.late import ACTION\n        return Call(ACTION, (place(found["from"])',
+        )
     )
     before, path = set(sys.modules), list(sys.path)
     try:
-        cls = load_binding(home / "bind" / "binding.py")
+        cls = load_tracing(home / "bind" / "tracing.py")
         checked = check(str(home / "bind" / "bank.spec"))
-        kit = kit_of(home / "bind" / "binding.py", cls, checked)
-        parts = parts_of(cls, checked, [At(), At(suite="walks")])
-        here = run_parts(parts, BUDGET, 1)
+        kit = kit_of(home / "bind" / "tracing.py", checked)
+        paths = recordings(tmp_path)
+        here = run_campaign(cls, checked, paths, CampaignOptions(1))
         crew = Elsewhere(cls, kit, away)
         (home / "lib").rename(home / "gone")
-        there = run_parts_by(crew, parts, BUDGET)
+        there = run_campaign_by(by(crew, cls, checked), list(map(str, paths)))
     finally:
         sys.path[:] = path
         for name in set(sys.modules) - before:
             if name.split(".")[0] in ("vault", "neighbour"):
                 del sys.modules[name]
-    assert timeless(here) == timeless(there)
+    assert quiet(here) == quiet(there)
     assert set(kit.roots) == {"bind", "lib"}
     assert "lib/vault/late.py" in dict(kit.files)
 
@@ -252,8 +180,8 @@ def test_a_kit_is_all_that_a_binding_needs(tmp_path: Path):
 def test_the_kit_of_replog_has_replog_and_all_files_of_its_spec():
     """All of the package is sent, and a spec with its bases; no installed package is."""
     main = ROOT / "conformance" / "tracing.py"
-    cls, checked = load_tracing(main), check(str(ROOT / "spec" / "recorded.spec"))
-    names = set(dict(kit_of(main, cls, checked).files))
+    load_tracing(main)
+    names = set(dict(kit_of(main, check(str(ROOT / "spec" / "recorded.spec"))).files))
     assert {"spec/recorded.spec", "spec/replication.spec", "conformance/tracing.py"} <= names
     assert not [name for name in names if "site-packages" in name or "specchk/" in name]
 
@@ -267,71 +195,6 @@ def test_a_kit_has_files_of_a_spec_that_declare_no_name(tmp_path: Path):
     (tmp_path / "numbers.spec").write_text("spec numbers\n")
     found = spec_files(check(str(tmp_path / "top.spec")).spec)
     assert found == {path.resolve() for path in tmp_path.glob("*.spec")}
-
-
-PURSE = """
-class Purse:
-    def __init__(self):
-        self.balance, self.coin, self.days, self.note = {"a1": 2, "a2": 2}, "unseen", 0, ""
-
-    def sleep(self):
-        self.days += 1
-        self.note = "slept"
-"""
-MEMBERS = """
-from specchk.conform.contract.binding import At
-from specchk.conform.mutation.members import SuiteMember
-from specchk.conform.replay.suites import SuiteWalks
-
-MEMBERS = (SuiteMember("walks", At(suite="walks"), walks=SuiteWalks(0, 10, 6)),)
-"""
-MUTANTS = {
-    "sleepless": ("self.days += 1", "self.days += 0"),
-    "no-note": ('self.note = "slept"', "pass"),
-    "dies": ("self.days += 1", "__import__('os')._exit(3)"),
-    "unloadable": ("class Purse:", "class Bag:"),
-}
-
-
-def test_a_crew_holds_mutants(tmp_path: Path):
-    """Killed, survived, died or unloadable: outcomes are those of this machine, and a survey's lines, too."""
-    home = tmp_path / "home"
-    (home / "purse").mkdir(parents=True)
-    (home / "mutants").mkdir()
-    (home / "purse" / "__init__.py").write_text(PURSE)
-    (home / "bank.spec").write_text(SPEC)
-    (home / "mutants" / "members.py").write_text(MEMBERS)
-    bound = Path(__file__).with_name("bank.py").read_text().replace("return Bank()", "return Purse()")
-    bound = bound.replace("bank.days += 1", "bank.sleep()").replace(
-        "SPEC =", "from purse import Purse\nSPEC ="
-    )
-    (home / "purse_binding.py").write_text(bound)
-    before, path = set(sys.modules), list(sys.path)
-    try:
-        bench = Bench(home, "purse_binding.py", home / "bank.spec", check(str(home / "bank.spec")))
-        cls = bench.binding()
-        mutants = [Mutant(name, "none", "", (Patch("purse", *texts),)) for name, texts in MUTANTS.items()]
-        kit = kit_for(bench, home / "mutants", cls)
-        crew = Elsewhere(cls, kit, tmp_path / "away")
-        found = []
-        for by in (None, by_crew(crew, kit)):
-            settings = Settings(workers=1, is_cached=False)
-            campaign = Mutants(bench, home / "mutants", {"purse"}, settings, by)
-            ground = campaign.survey()
-            outcomes = [replace(one, seconds=0.0) for one in campaign.run(mutants)]
-            kills = [[replace(kill, seconds=0.0) for kill in one.kills] for one in outcomes]
-            found.append((ground, [replace(one, kills=()) for one in outcomes], kills))
-    finally:
-        sys.path[:] = path
-        for name in set(sys.modules) - before:
-            if name.split(".")[0] in ("purse", "purse_binding", "members"):
-                del sys.modules[name]
-    assert found[0] == found[1]
-    ground, outcomes, kills = found[1]
-    assert not ground.kills
-    assert not ground.unfinished
-    assert [bool(one) for one in kills] == [True, False, False, True]
-    assert outcomes[2].how.startswith("lost")
 
 
 def test_a_process_forgets_the_kit_before(tmp_path: Path):

@@ -144,7 +144,6 @@ def test_a_folder_that_cannot_be_made_is_reported_before_the_run(sound: Path, lo
     (("--case", "x"), "--case applies to one binding"), (("--list",), "--list applies to one binding"),
     (("--html", "x.html"), "--html applies to one binding"),
     (("--draw", "x.svg"), "--draw applies to one binding"),
-    (("--master", "local[1]"), "several bindings cannot be combined with --master"),
 ])  # fmt: skip
 def test_what_is_about_one_binding_is_refused(sound: Path, lossy: Path, words: tuple[str, ...], said: str):
     """Before anything is run."""

@@ -30,7 +30,6 @@ WRITERS = {
     "specchk.symbolic.workers": "a fork of this process, through a pipe",
     "specchk.symbolic.zones.members": "another member of the crew, through its parent's pipes",
     "specchk.symbolic.joins.member": "another member of the crew, through its parent's pipes",
-    "specchk.conform.gate.shares": "this process, before it forked",
     "specchk.conform.contract.copies": "this process: a copy of the implementation's values in memory",
     "specchk.conform.contract.load": "the user: the binding named on the command line",
     "specchk.conform.contract.known_bad": "the user: a function of that binding, changed",

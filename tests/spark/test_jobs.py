@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import operator
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,8 +20,8 @@ from pyspark import SparkContext
 from replog.sim.recording.record_run import record
 from spark.cluster import Cluster, standalone
 from spark.small import SPEC
-from specchk.cli.commands import conform, mutate
-from specchk.conform.contract.load import load_binding
+from specchk.cli.commands import validate
+from specchk.conform.contract.load import load_tracing
 from specchk.search.engine import Unavailable
 from specchk.spark.jobs import PieceResult, Remote, came, reason_of, started, team, values_of
 from specchk.spark.reasons import NO_JAVA, has_java
@@ -30,56 +29,32 @@ from specchk.spark.reasons import NO_JAVA, has_java
 ROOT = SPEC.parent
 CONFORMANCE = ROOT / "conformance"
 TOY = """
-from pathlib import Path
-from typing import ClassVar
-
-from helper import START, step
-from specchk.conform.contract.binding import Accepted, At, Binding, Refused, action, project
+from helper import explained
+from specchk.conform.contract.tracing import Call, Seen, Tracing, event
 
 
-class Counter:
-    def __init__(self):
-        self.n = START
+class CounterTracing(Tracing):
+    spec, model, reads = "counter.spec", "small", "counter/1"
 
+    @event("up")
+    def up(self, found):
+        return Call("up", explained(()))
 
-class CounterBinding(Binding):
-    spec, model = "counter.spec", "small"
-    gate: ClassVar = (At(), At(bounds={"Most": "5"}, suite="edges"), At(suite="walks"))
-
-    def start(self):
-        return Counter()
-
-    @action("up")
-    def up(self, counter):
-        if counter.n == self.constants["Most"]:
-            return Refused("full")
-        step(counter)
-        return Accepted()
-
-    @project
-    def state(self, counter):
-        return {"n": counter.n}
+    def after(self, found):
+        return [Seen("n", "n", found["after"])]
 """
 HELPER = """
 import os
 from pathlib import Path
 
-START = 0
 
-
-def step(counter):
-    counter.n += 1
+def explained(arguments):
+    return arguments
 
 
 if "TOLD" in os.environ:
     Path(os.environ["TOLD"]).write_text(__file__)
 """
-MUTANTS = {
-    "stuck": "pass",
-    "hangs": "\\n    while True: pass",
-    "dies": "os._exit(3)",
-    "same": "counter.n = counter.n + 1",
-}
 COUNTER = """spec counter
 const Most : int = 3
 var n : 0..9 = 0
@@ -89,24 +64,36 @@ action up():
 model small:
     expect holds
 """
+RECORDING = """{"format": "counter/1"}
+{"at": "counter", "seq": 1, "event": "up", "after": 1}
+{"at": "counter", "seq": 2, "event": "up", "after": 2}
+{"end": true, "events": 2}
+"""
 
 
 @pytest.fixture
 def toy(tmp_path: Path) -> Path:
-    """A binding with a neighbour; both are in a place that no other process searches."""
+    """A tracing with a neighbour and a recording; they are in a place that no other process searches."""
     (tmp_path / "counter.spec").write_text(COUNTER)
     (tmp_path / "helper.py").write_text(HELPER)
-    (tmp_path / "binding.py").write_text(TOY)
-    return tmp_path / "binding.py"
+    (tmp_path / "tracing.py").write_text(TOY)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "counted.ndjson").write_text(RECORDING)
+    return tmp_path / "tracing.py"
+
+
+def explain(toy: Path) -> list[str]:
+    """The command line, without `validate`, that explains the recording of `toy`."""
+    return [str(toy), str(toy.parent / "in"), "--partial", "--json"]
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Bindings are imported here with their neighbours; the next test has others of the same name."""
+    """Tracings are imported here with their neighbours; the next test has others of the same name."""
     path = list(sys.path)
     yield
     sys.path[:] = path
-    for name in ("helper", "binding"):
+    for name in ("helper", "tracing"):
         sys.modules.pop(name, None)
 
 
@@ -160,12 +147,12 @@ def test_a_module_that_executors_lack_is_named() -> None:
         values_of([came(0, fails)])
 
 
-def test_a_module_that_a_binding_lacks_there_is_named(tmp_path: Path) -> None:
-    """A binding's loader wraps the error; the missing module is reported nevertheless."""
-    binding = tmp_path / "binding.py"
-    binding.write_text("import no_such_module_here\n")
+def test_a_module_that_a_tracing_lacks_there_is_named(tmp_path: Path) -> None:
+    """A tracing's loader wraps the error; the missing module is reported nevertheless."""
+    tracing = tmp_path / "tracing.py"
+    tracing.write_text("import no_such_module_here\n")
     with pytest.raises(Unavailable, match="has no module `no_such_module_here`: install it"):
-        values_of([came(0, lambda: load_binding(binding))])
+        values_of([came(0, lambda: load_tracing(tracing))])
 
 
 def test_what_spark_says_of_a_failed_job_is_a_line() -> None:
@@ -179,13 +166,12 @@ def test_what_spark_says_of_a_failed_job_is_a_line() -> None:
     [
         (("--conf", "a=b"), "--conf requires --master"),
         (("--master", "local[2]", "--conf", "nothing"), "not of the form NAME=VALUE"),
-        (("--master", "local[2]", "--list"), "--list cannot be combined with --master"),
-        (("--master", "local[2]", "--case", "abc"), "--case cannot be combined with --master"),
+        (("--master", "local[2]", "--workers", "2"), "--workers cannot be combined with --master"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(toy: Path, args: tuple[str, ...], words: str) -> None:
     """No option is silently ignored."""
-    found = CliRunner().invoke(conform.command, [str(toy), *args])
+    found = CliRunner().invoke(validate.command, [*explain(toy), *args])
     assert found.exit_code == 2
     assert words in " ".join(found.output.split())
 
@@ -194,7 +180,7 @@ def test_without_java_it_says_what_to_install(toy: Path, tmp_path: Path, monkeyp
     """One sentence, before anything is run."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    found = CliRunner().invoke(conform.command, [str(toy), "--master", "local[2]"])
+    found = CliRunner().invoke(validate.command, [*explain(toy), "--master", "local[2]"])
     assert found.exit_code == 2
     assert "apt install openjdk-17-jre-headless" in found.output
 
@@ -215,92 +201,30 @@ def test_pieces_see_the_files_that_were_sent(context: SparkContext) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_wrong", [False, True])
-def test_a_gate_is_told_as_on_one_machine(
-    context: SparkContext, toy: Path, tmp_path: Path, is_wrong: bool
-) -> None:
-    """JSON, JUnit and exit code, of a gate that holds and of one that diverges."""
-    del context
-    if is_wrong:
-        toy.write_text(TOY.replace('{"n": counter.n}', '{"n": min(counter.n, 2)}'))
-    here, there = tmp_path / "here.xml", tmp_path / "there.xml"
-    one = CliRunner().invoke(conform.command, [str(toy), "--json", "--junit", str(here)])
-    two = CliRunner().invoke(
-        conform.command, [str(toy), "--json", "--junit", str(there), "--master", "local[2]"]
-    )
-    assert one.exit_code == two.exit_code == (13 if is_wrong else 0)
-    assert timeless(one.stdout) == timeless(two.stdout)
-    times = re.compile(r' time="[^"]*"|\d+\.\d\d s\b')  # the divergence's text tells the suite's seconds
-    assert times.sub("", here.read_text()) == times.sub("", there.read_text())
-
-
-@pytest.mark.slow
-def test_an_implementation_that_exits_diverges_as_it_does_here(context: SparkContext, toy: Path) -> None:
-    """`os._exit` does not end the executor's worker, which would be no answer."""
-    del context
-    (toy.parent / "helper.py").write_text(HELPER.replace("counter.n += 1", "os._exit(counter.n)"))
-    line = [str(toy), "--json", "--suite", "edges"]
-    here = CliRunner().invoke(conform.command, line)
-    there = CliRunner().invoke(conform.command, [*line, "--master", "local[2]"])
-    assert here.exit_code == there.exit_code == 13
-    assert "SystemExit" in there.stdout
-    assert timeless(here.stdout) == timeless(there.stdout)
-
-
-@pytest.mark.slow
-def test_mutants_on_executors_have_the_fate_that_they_have_here(context: SparkContext, toy: Path) -> None:
-    """One that hangs, or dies, ends no executor; verdicts, kills and the survey are those of this machine."""
-    del context
-    (toy.parent / "mutants").mkdir()
-    tables = [
-        f'[[mutant]]\nid = "{name}"\nflaw = "none"\nstory = "A story."\nmodule = "helper"\n'
-        f'old = "counter.n += 1"\nnew = "{text}"\n'
-        for name, text in MUTANTS.items()
-    ]
-    (toy.parent / "mutants" / "all.toml").write_text("\n".join(tables))
-    options = ["--no-cache", "--json"]
-    here = CliRunner().invoke(mutate.command, [str(toy), *options])
-    there = CliRunner().invoke(mutate.command, [str(toy), *options, "--master", "local[2]"])
-    assert here.exit_code == there.exit_code == 14
-    found = [json.loads(one.stdout) for one in (here, there)]
-    assert fates(found[0]) == fates(found[1])
-    assert {one["id"]: bool(one["kills"]) for one in found[1]["mutants"]} == {
-        "stuck": True, "hangs": True, "dies": False, "same": False
-    }  # fmt: skip
-
-
-def fates(found: Any) -> Any:
-    """The results of a campaign, except for times."""
-    kills = [[{**kill, "seconds": 0} for kill in one["kills"]] for one in found["mutants"]]
-    mutants = [{**one, "seconds": 0, "kills": 0} for one in found["mutants"]]
-    return {**found, "seconds": 0, "mutants": mutants}, kills
-
-
-@pytest.mark.slow
 def test_what_only_the_driver_has_is_missing(context: SparkContext, toy: Path, monkeypatch: Any) -> None:
     """A module that is not a file of the user's is not sent, but is named."""
     del context
     monkeypatch.setitem(sys.modules, "only_the_driver_has_it", ModuleType("only_the_driver_has_it"))
     toy.write_text(f"import only_the_driver_has_it\n{TOY}")
-    found = CliRunner().invoke(conform.command, [str(toy), "--master", "local[2]"])
+    found = CliRunner().invoke(validate.command, [*explain(toy), "--master", "local[2]"])
     assert found.exit_code == 2
     assert "has no module `only_the_driver_has_it`" in found.output
 
 
 KILLS_SPARK = """
-def step(counter):
+def explained(arguments):
     above = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1]
     if Path(f"/proc/{above}/comm").read_text() == "java\\n":  # of a worker: its daemon's parent
         os.kill(int(above), 9)
-    counter.n += 1
+    return arguments
 """
 
 
 @pytest.mark.slow
-def test_a_gate_whose_spark_ends_has_no_answer(toy: Path) -> None:
+def test_a_validation_whose_spark_ends_has_no_answer(toy: Path) -> None:
     """One sentence, also as JSON, and not the exit code of a wrong option."""
     (toy.parent / "helper.py").write_text(f"{HELPER}{KILLS_SPARK}")
-    line = [sys.executable, "-m", "specchk", "conform", str(toy), "--master", "local[2]", "--json"]
+    line = [sys.executable, "-m", "specchk", "validate", *explain(toy), "--master", "local[2]"]
     env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(line, capture_output=True, text=True, env=env, check=False)
     assert done.returncode == 21, done.stderr
@@ -334,13 +258,6 @@ def there(cluster: Cluster) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_cluster_replays_a_suite_as_one_machine_does(cluster: Cluster) -> None:
-    """A suite of replog's gate, on two workers without replog, has the report of one machine."""
-    replay = ("conform", str(CONFORMANCE / "binding.py"), "--model", "page_cache_lost")
-    assert specchk(*replay) == specchk(*replay, *there(cluster))
-
-
-@pytest.mark.slow
 def test_a_cluster_explains_recordings_as_one_machine_does(cluster: Cluster, tmp_path: Path) -> None:
     """Replog's recordings, and spoiled copies of them, have the report of one machine."""
     for seed in range(6):
@@ -353,12 +270,12 @@ def test_a_cluster_explains_recordings_as_one_machine_does(cluster: Cluster, tmp
 def test_a_submitted_session_decides_where_work_is_done(toy: Path, tmp_path: Path) -> None:
     """Under spark-submit --master is ignored: the existing session does the work."""
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    main = Path(conform.__file__).parents[2] / "__main__.py"
+    main = Path(validate.__file__).parents[2] / "__main__.py"
     session = ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
     env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable,
            "SPARK_HOME": str(submit.parents[1]), "TOLD": str(tmp_path / "told")}  # fmt: skip
-    line = [str(submit), *session, str(main), "conform", str(toy), "--json"]
+    line = [str(submit), *session, str(main), "validate", *explain(toy)]
     done = subprocess.run(line, capture_output=True, text=True, env=env, check=False)
     assert done.returncode == 0, done.stderr
     assert "specchk-kit-" in (tmp_path / "told").read_text()
-    assert timeless(done.stdout) == specchk("conform", str(toy))
+    assert timeless(done.stdout) == specchk("validate", *explain(toy)[:-1])

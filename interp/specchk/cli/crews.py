@@ -65,7 +65,6 @@ class OnSpark(Struct, frozen=True):
 
     team: Any
     kit: Kit
-    cls: type[Any]
 
     @property
     def hands(self) -> int:
@@ -77,7 +76,7 @@ class OnSpark(Struct, frozen=True):
         """The result of each piece, in order; `LostWork` if Spark gave up on one and can do others."""
         jobs = loaded("specchk.spark.jobs", NO_PYSPARK)
         try:
-            results: list[Found] = self.team.each(shipped(work, self.kit, self.cls), pieces, about)
+            results: list[Found] = self.team.each(shipped(work, self.kit), pieces, about)
         except jobs.SparkEnded:
             raise
         except jobs.Failed as reason:
@@ -86,9 +85,7 @@ class OnSpark(Struct, frozen=True):
 
 
 @contextmanager
-def crew_on(
-    cluster: ClusterChoice, kit: Callable[[], Kit], cls: type[Any], *, as_json: bool
-) -> Iterator[OnSpark | None]:
+def crew_on(cluster: ClusterChoice, kit: Callable[[], Kit], *, as_json: bool) -> Iterator[OnSpark | None]:
     """The executors as a crew; None without `--master`.
 
     If Spark gives up or ends, there is no answer: the reason is printed, and the command ends.
@@ -103,7 +100,7 @@ def crew_on(
         spark_failures(jobs.Failed, LostWork, as_json=as_json),
         jobs.team(cluster.master, parse_settings(cluster.conf), packed.files) as team,
     ):
-        yield OnSpark(team, packed, cls)
+        yield OnSpark(team, packed)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from specchk.cli.common import leave, print_json, refusals, rejections, write_json, write_text
 from specchk.cli.conforming.gate import Gate, GateOptions, choices_beside
 from specchk.cli.conforming.several import run_each
-from specchk.cli.crews import ClusterChoice, crew_on, ended_processes
+from specchk.cli.crews import ended_processes
 from specchk.cli.exits import Exit
 from specchk.cli.groups import GroupedCommand, option, takes
 from specchk.cli.options.given import PythonFile
@@ -39,7 +39,6 @@ from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.report.page import page
 from specchk.conform.report.suite import as_json as as_json_of
 from specchk.conform.report.suite import cases_json, overall, render, render_cases, render_tier, tier_json
-from specchk.conform.work.kit import kit_of
 from specchk.lang.frontend import check
 from specchk.meaning.properties import NoAnswer
 from specchk.meaning.undefined import Faulty, Undefined
@@ -98,11 +97,9 @@ class Files:
 
 @click.command("conform", cls=GroupedCommand)
 @click.argument("bindings", metavar="BINDING...", nargs=-1, required=True, type=PythonFile())
-@takes(wanted=SuiteChoice, options=GateOptions, cluster=ClusterChoice, files=Files)
+@takes(wanted=SuiteChoice, options=GateOptions, files=Files)
 @contained(partial(echo, err=True))
-def command(
-    bindings: tuple[str, ...], wanted: SuiteChoice, options: GateOptions, cluster: ClusterChoice, files: Files
-) -> None:
+def command(bindings: tuple[str, ...], wanted: SuiteChoice, options: GateOptions, files: Files) -> None:
     """Check an implementation against its spec; the Python file BINDING connects the two.
 
     The implementation takes the steps of the spec and must refuse those that the spec forbids; its
@@ -112,7 +109,6 @@ def command(
     or the gate was vacuous, 30 the spec or the binding was rejected.
     """
     if len(bindings) > 1:
-        cluster.not_with(True, "several bindings", "each is run on this machine")
         sys.exit(run_each(_alone(bindings, wanted, options, files), as_json=files.as_json))
     (binding,) = bindings
     cls = load_binding(Path(binding))
@@ -120,9 +116,6 @@ def command(
     tier = None if wanted.case is not None else wanted.of_tier
     options.check(tier)
     options.try_outputs(Path(binding).parent)
-    cluster.not_with(wanted.list_cases, "--list", "it runs nothing")
-    cluster.not_with(wanted.case, "--case", "a single case is not distributed")
-    cluster.not_with(options.update_choices, "--update-choices", "it explores on this machine")
     try:
         with rejections(as_json=files.as_json):
             checked = check(str(Path(binding).parent / cls.spec))
@@ -137,10 +130,8 @@ def command(
             parts, results = _one_case(parts, wanted)
         else:
             bound = BoundSpec(Path(binding), cls, checked)
-            kit = partial(kit_of, bound.path, cls, checked)
-            crews = crew_on(cluster, kit, cls, as_json=files.as_json)
-            with ended_processes(as_json=files.as_json), crews as crew:
-                gate, parts, results = options.run(bound, parts, wanted.budget, tier, crew)
+            with ended_processes(as_json=files.as_json):
+                gate, parts, results = options.run(bound, parts, wanted.budget, tier)
         results = _shrunk(parts, results)
     except BindingError as error:
         _reject(error, as_json=files.as_json)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
 from itertools import count
 from pathlib import Path
 from time import perf_counter
@@ -15,7 +14,6 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from specchk.cli.common import leave, refusals, rejections
-from specchk.cli.crews import ClusterChoice, crew_on
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option, takes
 from specchk.cli.options.given import PythonFile
@@ -24,11 +22,10 @@ from specchk.conform.contract.binding import BindingError
 from specchk.conform.contract.load import NoBinding, load_binding
 from specchk.conform.mutation import scores
 from specchk.conform.mutation.harness import run_harness
-from specchk.conform.mutation.members import Bench, bench_of, listed
+from specchk.conform.mutation.members import bench_of, listed
 from specchk.conform.mutation.members import load as load_module
 from specchk.conform.mutation.mutants import Mutant, MutantError, chosen, diff, load
-from specchk.conform.mutation.mutate import By, MutationCampaign, Settings
-from specchk.conform.mutation.mutate_by import by_crew, kit_for
+from specchk.conform.mutation.mutate import MutationCampaign, Settings
 from specchk.conform.mutation.operators import argued, generated, sampled
 from specchk.conform.mutation.outcomes import MutantOutcome
 from specchk.conform.mutation.patches import StalePatch
@@ -110,18 +107,15 @@ class MutateChoice:
 
 @click.command("mutate")
 @click.argument("binding", type=PythonFile())
-@takes(choice=MutateChoice, cluster=ClusterChoice)
+@takes(choice=MutateChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-def command(binding: str, choice: MutateChoice, cluster: ClusterChoice, as_json: bool) -> None:
+def command(binding: str, choice: MutateChoice, as_json: bool) -> None:
     """Run the gate against mutants: implementations with one flaw each, which the gate must detect.
 
     BINDING is a file as for `specchk conform`.  Exit codes: 0 the score is high enough, 14 it is not,
     20 a mutant was stopped before its result, 30 the spec, the binding or the mutants were rejected.
     """
     kind, path = choice.kind, Path(binding).resolve()
-    cluster.not_with(choice.harness, "--harness", "its mutants are of specchk itself")
-    cluster.not_with(choice.is_self_check, "--self-check", "it is not distributed")
-    cluster.not_with(choice.workers, "--workers", "it counts the processes of this machine")
     with refusals(NoBinding):
         load_binding(path)
     try:
@@ -139,7 +133,7 @@ def command(binding: str, choice: MutateChoice, cluster: ClusterChoice, as_json:
                 seconds = perf_counter() - begun
                 _finish(Score(kind, choice.requirement, tuple(outcomes), ground, seconds), as_json)
             else:
-                score = _run(path, choice, cluster, as_json=as_json)
+                score = _run(path, choice)
                 _finish(replace(score, seconds=perf_counter() - begun), as_json)
     except (MutantError, StalePatch, NothingToSabotage, BindingError) as error:
         echo(f"error: {error}", err=True)
@@ -160,20 +154,14 @@ def _mutants(path: Path, choice: MutateChoice) -> tuple[Mutant, ...]:
     return mutants
 
 
-def _run(path: Path, choice: MutateChoice, cluster: ClusterChoice, *, as_json: bool) -> Score:
-    """Run a campaign of curated or generated mutants, here or on a cluster."""
-    every = _mutants(path, choice)
+def _run(path: Path, choice: MutateChoice) -> Score:
+    """Run a campaign of curated or generated mutants."""
+    every: Sequence[Mutant] = _mutants(path, choice)
     bench = bench_of(path)
-    cls = bench.binding()
-    kit = cache(lambda: kit_for(bench, choice.folder(path), cls))
-    with crew_on(cluster, kit, cls, as_json=as_json) as crew:
-        return _score(choice, bench, every, None if crew is None else by_crew(crew, kit()))
-
-
-def _score(choice: MutateChoice, bench: Bench, every: Sequence[Mutant], by: By | None) -> Score:
+    bench.binding()  # a file that is none is an error before any mutant runs
     packages = {module.split(".")[0] for mutant in every for module in mutant.modules}
     folder = choice.folder(bench.folder / bench.main)
-    campaign = MutationCampaign(bench, folder, tuple(packages), choice.settings, by)
+    campaign = MutationCampaign(bench, folder, tuple(packages), choice.settings)
     ground = None if choice.no_control else campaign.survey()
     if ground is not None and choice.kind == scores.GENERATED:
         # Before the sample is drawn: a change that no member runs would only be one more survivor.

@@ -171,7 +171,7 @@ def command(
     wanted = CampaignOptions(workers or cores(), not no_power, partial, seed)
     with rejections(as_json=as_json):
         checked = check(str(Path(tracing).parent / cls.spec))
-        crews = crew_on(cluster, lambda: kit_of(Path(tracing), cls, checked), cls, as_json=as_json)
+        crews = crew_on(cluster, lambda: kit_of(Path(tracing), checked), as_json=as_json)
         with ended_processes(as_json=as_json), crews as crew:
             if crew is None:
                 with lasting(paths) as files:

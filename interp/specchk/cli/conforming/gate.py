@@ -24,7 +24,6 @@ from specchk.conform.gate.chosen import NotExplored, explored
 from specchk.conform.gate.conditions import SearchCut, determined, is_current
 from specchk.conform.gate.gate import BoundSpec, Held, Noticed, compare, hold, update
 from specchk.conform.gate.lock import Lowered, digest_of, of_spec
-from specchk.conform.gate.shares import run_parts_by
 from specchk.conform.gate.tiers import BUDGETS, Part, SuiteBudget, run_part, run_parts
 from specchk.conform.mutation.mutants import MutantError
 from specchk.conform.mutation.mutants import load as load_mutants
@@ -39,7 +38,6 @@ from specchk.conform.report.gate_report import ConditionStatus, Standing
 from specchk.conform.report.junit import junit
 from specchk.conform.report.page import listed, sections
 from specchk.conform.work import lock_file
-from specchk.conform.work.crews import Crew
 from specchk.conform.work.lock_file import NAME, BadLock, Choices, GateConditions
 
 Run = tuple["Gate", list[Part], list[SuiteResult]]
@@ -101,20 +99,13 @@ class GateOptions:
         parts = [part for part in Path(binding).with_suffix(".xml").parts if part not in ("/", "..")]
         return str(Path(self.junit, "-".join(parts)))
 
-    def run(
-        self,
-        bound: BoundSpec,
-        parts: Sequence[Part],
-        budget: SuiteBudget,
-        tier: str | None,
-        crew: Crew | None = None,
-    ) -> Run:
+    def run(self, bound: BoundSpec, parts: Sequence[Part], budget: SuiteBudget, tier: str | None) -> Run:
         """Run the suites and the controls, and compare the run with the lock."""
         gate = Gate(self, _near(bound.path.parent / NAME), budget)
         # Without the present choices: listed classes would not be missed, and so not explored.
         if self.update_choices:
             parts = [replace(part, listed=None) for part in parts]
-        results = run_parts(parts, budget) if crew is None else run_parts_by(crew, parts, budget)
+        results = run_parts(parts, budget)
         parts = list(parts)
         green = not any(result.divergence or result.vacuous for result in results)
         if green and self.update_choices:
@@ -128,7 +119,7 @@ class GateOptions:
             gate = replace(gate, status=_status(bound, parts, update=self.update_conditions))
         if green and tier == "gate" and (bound.cls.controls or self.lock or self.update_lock):
             scores = self.scores()
-            held = hold(bound, parts, results, budget, scores.kills, crew)
+            held = hold(bound, parts, results, budget, scores.kills)
             # Figures of other models do not apply to this gate, so they are compared with no lock.
             if gate.status is not None and gate.status.is_current:
                 held = replace(held, found=replace(held.found, conditions=gate.status.conditions.counts))

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache, partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -38,7 +37,6 @@ from specchk.conform.replay.place import Divergence
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.spec_side import SpecSide
-from specchk.conform.work.crews import Crew
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
@@ -73,28 +71,14 @@ class Trial(Struct, frozen=True):
     key: str = ""
 
 
-def _control_job(cls: Any, _: Path) -> Callable[[Trial], Tried]:
-    """A `crews.Job` that runs controls."""
-    return partial(try_control, cls)
-
-
 def try_controls(
-    cls: type[Binding[Any]], checked: CheckedSpec, max_states: int | None, crew: Crew | None = None,
+    cls: type[Binding[Any]], checked: CheckedSpec, max_states: int | None,
     instances: Instances = MappingProxyType({}),
 ) -> tuple[Tried, ...]:  # fmt: skip
-    """Run all of a binding's controls, here or by a crew; `instances` are those of existing models."""
+    """Run all of a binding's controls; `instances` are those of existing models."""
     trial_of = trials(checked, max_states, instances)
-    every = [trial_of(cls, number) for number in range(len(cls.controls))]
-    if crew is None:
-        sides: Sides = {}
-        return tuple(try_control(cls, trial, sides) for trial in every)
-    # Of what loads them the crew has nothing.
-    loaded = [replace(trial, load=partial(_given, trial.load())) for trial in every]
-    return tuple(crew.each(_control_job, loaded, f"{cls.__name__}: {len(every)} controls"))
-
-
-def _given(suite: Suite) -> Suite:
-    return suite
+    sides: Sides = {}
+    return tuple(try_control(cls, trial_of(cls, number), sides) for number in range(len(cls.controls)))
 
 
 def trials(

@@ -23,7 +23,6 @@ from specchk.conform.gate.lock import Lowered
 from specchk.conform.gate.tiers import Part, SuiteBudget
 from specchk.conform.replay.suites import SuiteResult
 from specchk.conform.work import lock_file
-from specchk.conform.work.crews import Crew
 from specchk.conform.work.judges import judges_of
 from specchk.conform.work.lock_file import BadLock, GateFigures, Kills, Numbers
 from specchk.conform.work.sources import files_of, fingerprint
@@ -76,12 +75,12 @@ def numbers_of(part: Part, result: SuiteResult) -> Numbers:
 
 def hold(
     bound: BoundSpec, parts: Sequence[Part], results: Sequence[SuiteResult], budget: SuiteBudget,
-    mutants: Mapping[str, Kills], crew: Crew | None = None,
+    mutants: Mapping[str, Kills],
 ) -> Held:  # fmt: skip
     """Run the controls; returns their results and the figures that a lock would record."""
     # After the suites, whose cases are computed by then: controls take the same ones from the cache.
     instances = {(part.at.model or part.instance.program.model, part.bounds): part.instance for part in parts}
-    tried = try_controls(bound.cls, bound.checked, budget.max_states, crew, instances)
+    tried = try_controls(bound.cls, bound.checked, budget.max_states, instances)
     spec, actions = lock.of_spec(bound.checked)
     files = files_of(bound.path, bound.cls.implementation)
     suites = {part.name: numbers_of(part, result) for part, result in zip(parts, results, strict=True)}

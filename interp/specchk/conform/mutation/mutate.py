@@ -90,21 +90,14 @@ class Records(Struct, Generic[T], frozen=True):
     done: Callable[[T], None]
 
 
-By = Callable[["MutationCampaign", Sequence[Subject], float, Callable[[int, Ended], None]], list[Ended]]
-
-
 @dataclass(slots=True)
 class MutationCampaign:
-    """The common data of all mutants of one implementation; `packages` are the top names of changed modules.
-
-    `by` executes the mutants, each within some seconds: processes of this machine, if not a crew.
-    """
+    """The mutants of one implementation; `packages` are the top names of changed modules."""
 
     bench: Bench
     folder: Path
     packages: tuple[str, ...]
     settings: Settings
-    by: By | None = None
     ground: Baseline | None = None
     members: list[Member] = field(init=False)
 
@@ -177,10 +170,7 @@ class MutationCampaign:
             if member.name in needed:
                 member.prepare(self.bench)
         asked = [subjects[number] for number in todo]
-        if self.by is None:
-            run_all(list(map(self.task, asked)), self.settings.workers or cores(), seconds, ended)
-        else:
-            self.by(self, asked, seconds, ended)
+        run_all(list(map(self.task, asked)), self.settings.workers or cores(), seconds, ended)
         return [results[number] for number in range(len(subjects))]
 
     def task(self, subject: Subject) -> Task:

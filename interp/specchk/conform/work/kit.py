@@ -1,7 +1,7 @@
-"""The user's files that a job needs elsewhere: a binding or a tracing, its imports, its spec.
+"""The user's files that a job needs elsewhere: a tracing, its imports, its spec.
 
-    the main file and its neighbours *.py, all of every package that it imports, however deep, the spec's
-    files, and what the binding calls its `implementation`
+    the main file and its neighbours *.py, all of every package that it imports, however deep, and the spec's
+    files
 
 They are sent by their path from a folder that has all of them, so they have the same relative places,
 and are imported from there.  Installed packages (`sources.is_theirs`) are not sent: they
@@ -22,8 +22,7 @@ from typing import Any
 from msgspec import Struct
 
 from specchk.conform.contract.hangs import contained
-from specchk.conform.contract.load import load_binding, load_tracing
-from specchk.conform.contract.tracing import Tracing
+from specchk.conform.contract.load import load_tracing
 from specchk.conform.work.crews import Job
 from specchk.conform.work.sources import files_of
 from specchk.lang.check.spec import Spec
@@ -39,14 +38,13 @@ class Kit(Struct, frozen=True):
     base: str
 
 
-def kit_of(main: Path, cls: type[Any], checked: CheckedSpec, more: Iterable[Path] = ()) -> Kit:
-    """The kit of a binding or a tracing loaded here; `more` are additional files."""
+def kit_of(main: Path, checked: CheckedSpec) -> Kit:
+    """The kit of a tracing loaded here."""
     own = main.resolve()
     imported = dict.fromkeys(files_of(own))
-    patterns = tuple(getattr(cls, "implementation", ()))
-    paths = {*imported, *files_of(own, patterns), *spec_files(checked.spec), *map(Path.resolve, more)}
+    paths = {*imported, *spec_files(checked.spec)}
     roots = {own.parent: None}
-    # Neighbours too: a binding may import one inside a function that has not run here.
+    # Neighbours too: a tracing may import one inside a function that has not run here.
     paths.update(path for path in own.parent.glob("*.py") if path.is_file())
     # Whole packages: what they import by name at run time must be there as well.
     for root, package in _packages(imported):
@@ -86,23 +84,22 @@ class Shipped(Struct, frozen=True):
     work: Job[Any, Any]
     main: str
     roots: tuple[str, ...]
-    is_tracing: bool
     deep: int
 
     def __call__(self, place: Path) -> Callable[[Any], Any]:
         """The function that processes pieces; raises the exceptions of importing the user's modules."""
         enter(place, self.roots)
-        # A binding that needed more depth here needs it there; a worker starts with Python's own limit.
+        # A tracing that needed more depth here needs it there; a worker starts with Python's own limit.
         sys.setrecursionlimit(max(self.deep, sys.getrecursionlimit()))
         main = place / self.main
-        cls = load_tracing(main) if self.is_tracing else load_binding(main)
+        cls = load_tracing(main)
         # Each piece: an implementation that calls `os._exit` diverges, as it does locally.
         return contained()(self.work(cls, main.parent))
 
 
-def shipped(work: Job[Any, Any], kit: Kit, cls: type[Any]) -> Shipped:
+def shipped(work: Job[Any, Any], kit: Kit) -> Shipped:
     """A worker to be sent with a kit."""
-    return Shipped(work, kit.main, kit.roots, issubclass(cls, Tracing), sys.getrecursionlimit())
+    return Shipped(work, kit.main, kit.roots, sys.getrecursionlimit())
 
 
 def enter(place: Path, roots: Iterable[str]) -> None:
