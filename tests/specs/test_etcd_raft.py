@@ -1,4 +1,4 @@
-"""spec/raft/etcd_raft.spec: etcd's raft is safe within its rules, and each rule that is missing fails alone."""
+"""spec/raft/etcd_raft.spec: etcd's raft is safe by its rules, and each that is missing fails alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from specs.spec_runs import declared, failure_of_scenario, spec
 
 NAME = "raft/etcd_raft"
 SLOW = {"two_terms", "transferred", "tentative"}  # 8 to 25 s each
-WALKED = {"counts_older_entries", "four_terms", "recordings"}  # too large to search: scenarios and recordings take them
+WALKED = {
+    "counts_older_entries",
+    "four_terms",
+    "recordings",
+}  # for scenarios and recordings
 MODELS = [
     pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else [])
     for name in declared("model", NAME)

@@ -1,0 +1,243 @@
+// Drives nodes of go.etcd.io/raft through random schedules and faults, and writes what they do as recordings.
+//
+// A run has its own seed: the same program takes the same steps again.  Each step is an input of one node, with everything
+// that the node stores and sends until it has nothing to do; a line says what the input was, what was sent, and what
+// the node is then.  Messages are lost, late, repeated and overtaken, links break and heal, and nodes restart, with and without
+// what they were about to store.
+package main
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	mathrand "math/rand"
+	"os"
+	"path/filepath"
+	"reflect"
+)
+
+const (
+	mostEntries = 60 // the spec's logs have 64; from here on, nobody proposes or campaigns
+	mostLate    = 24 // messages on the way; the oldest are lost
+)
+
+// Event is a line of a recording.
+type Event struct {
+	At    string     `json:"at"`
+	Seq   int        `json:"seq"`
+	Event string     `json:"event"`
+	To    string     `json:"to,omitempty"`   // who is to lead, or failed to get a snapshot
+	With  *Message   `json:"with,omitempty"` // what is received
+	Sent  []*Message `json:"sent,omitempty"`
+	After *State     `json:"after,omitempty"`
+	Why   string     `json:"why,omitempty"` // of a panic
+}
+
+type run struct {
+	random  *mathrand.Rand
+	config  Config
+	nodes   []Node
+	logs    [][]uint64 // as shown last
+	starts  []uint64
+	seqs    []int
+	way     []*Message
+	broken  map[[2]uint64]bool
+	events  []Event
+	entries uint64
+	terms   uint64
+}
+
+func name(id uint64) string {
+	if id == 0 {
+		return ""
+	}
+	return fmt.Sprintf("s%d", id)
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func newRun(seed int64, config Config) *run {
+	r := &run{random: mathrand.New(mathrand.NewSource(seed)), config: config, broken: map[[2]uint64]bool{}}
+	for n := 1; n <= config.Servers; n++ {
+		r.nodes = append(r.nodes, NewNode(uint64(n), config))
+		r.logs = append(r.logs, nil)
+		r.starts = append(r.starts, 0)
+		r.seqs = append(r.seqs, 0)
+	}
+	return r
+}
+
+func (r *run) chance(percent int) bool { return r.random.Intn(100) < percent }
+
+// take gives a node an input, and writes the line.  A panic is the last line of a run.
+func (r *run) take(id uint64, event Event, input func(Node)) (ok bool) {
+	node := r.nodes[id-1]
+	r.seqs[id-1]++
+	event.At, event.Seq = name(id), r.seqs[id-1]
+	defer func() {
+		if why := recover(); why != nil {
+			event.Event, event.Why = "panic", fmt.Sprint(why)
+			r.events = append(r.events, event)
+			ok = false
+		}
+	}()
+	input(node)
+	event.Sent = node.Store()
+	state := node.State()
+	start := node.Start()
+	if event.Event == "restart" || start != r.starts[id-1] || !reflect.DeepEqual(state.Log, r.logs[id-1]) {
+		r.logs[id-1], r.starts[id-1] = state.Log, start
+		state.Start = &start
+	} else {
+		state.Log = nil
+	}
+	r.entries, r.terms = max(r.entries, state.Last), max(r.terms, state.Term)
+	event.After = &state
+	r.events = append(r.events, event)
+	r.way = append(r.way, event.Sent...)
+	if len(r.way) > mostLate {
+		r.way = r.way[len(r.way)-mostLate:]
+	}
+	return true
+}
+
+func (r *run) leader() uint64 {
+	var found []uint64
+	for n := range r.nodes {
+		if r.nodes[n].State().Role == "StateLeader" {
+			found = append(found, uint64(n+1))
+		}
+	}
+	if len(found) == 0 {
+		return 0
+	}
+	return found[r.random.Intn(len(found))]
+}
+
+func (r *run) deliver() bool {
+	// Mostly in order.
+	at := 0
+	if r.chance(30) {
+		at = r.random.Intn(len(r.way))
+	}
+	m := r.way[at]
+	if !r.chance(6) {
+		r.way = append(r.way[:at:at], r.way[at+1:]...)
+	}
+	if r.broken[[2]uint64{m.from, m.to}] || r.chance(5) {
+		if m.Kind == "MsgSnap" {
+			return r.take(m.from, Event{Event: "snapshot-failed", To: m.To}, func(n Node) { n.SnapshotFailed(m.to) })
+		}
+		return true
+	}
+	return r.take(m.to, Event{Event: m.Kind, With: m}, func(n Node) { n.Receive(m) })
+}
+
+func (r *run) faults() bool {
+	id := uint64(1 + r.random.Intn(len(r.nodes)))
+	other := uint64(1 + r.random.Intn(len(r.nodes)))
+	leader := r.leader()
+	switch r.random.Intn(8) {
+	case 0: // a link breaks in one direction
+		r.broken[[2]uint64{id, other}] = true
+	case 1: // a node is alone
+		for n := range r.nodes {
+			r.broken[[2]uint64{id, uint64(n + 1)}], r.broken[[2]uint64{uint64(n + 1), id}] = true, true
+		}
+	case 2, 3:
+		r.broken = map[[2]uint64]bool{}
+	case 4:
+		return r.take(id, Event{Event: "restart"}, Node.Restart)
+	case 5: // it has taken an input, and stored nothing of it
+		for at, m := range r.way {
+			if m.to == id {
+				r.way = append(r.way[:at:at], r.way[at+1:]...)
+				return r.take(id, Event{Event: "restart"}, func(n Node) { n.Receive(m); n.Restart() })
+			}
+		}
+	case 6:
+		if leader != 0 && leader != other && r.nodes[leader-1].State().Transfer != name(other) {
+			return r.take(leader, Event{Event: "transfer", To: name(other)}, func(n Node) { n.Transfer(other) })
+		}
+	case 7:
+		commit := r.nodes[id-1].State().Commit
+		if commit > r.nodes[id-1].Start()+2 {
+			return r.take(id, Event{Event: "compact"}, func(n Node) { n.Compact(commit - 1) })
+		}
+	}
+	return true
+}
+
+func (r *run) step() bool {
+	calm := r.entries >= mostEntries
+	if calm {
+		r.broken = map[[2]uint64]bool{}
+	}
+	kind := r.random.Intn(100)
+	switch {
+	case kind < 2 && !calm:
+		return r.faults()
+	case kind < 6 && !calm:
+		if leader := r.leader(); leader != 0 && r.nodes[leader-1].State().Transfer == "" {
+			return r.take(leader, Event{Event: "propose"}, Node.Propose)
+		}
+	case kind < 30+8*len(r.way):
+		if len(r.way) > 0 {
+			return r.deliver()
+		}
+	default:
+		id := uint64(1 + r.random.Intn(len(r.nodes)))
+		if !calm || r.nodes[id-1].State().Role == "StateLeader" {
+			return r.take(id, Event{Event: "tick"}, Node.Tick)
+		}
+	}
+	return true
+}
+
+func (r *run) write(path string, seed int64) {
+	file, err := os.Create(path)
+	must(err)
+	out := bufio.NewWriter(file)
+	lines := json.NewEncoder(out)
+	must(lines.Encode(map[string]any{
+		"format": "etcd-raft/1", "seed": seed, "servers": r.config.Servers, "pre_vote": r.config.PreVote, "first_term": firstTerm,
+		"check_quorum": r.config.CheckQuorum, "terms": r.terms, "entries": r.entries, "election_ticks": electionTicks,
+	}))
+	for _, event := range r.events {
+		must(lines.Encode(event))
+	}
+	must(lines.Encode(map[string]any{"end": true, "events": len(r.events)}))
+	must(out.Flush())
+	must(file.Close())
+}
+
+func main() {
+	first := flag.Int64("seed", 0, "the first run's seed")
+	runs := flag.Int64("runs", 1, "how many runs")
+	events := flag.Int("events", 1000, "events in a run")
+	servers := flag.Int("servers", 3, "nodes")
+	mode := flag.String("mode", "", "pre-vote, check-quorum, both or none; by default, the seed decides")
+	out := flag.String("out", "recordings", "the folder to write to")
+	flag.Parse()
+	must(os.MkdirAll(*out, 0o777))
+	modes := []string{"both", "pre-vote", "check-quorum", "none"}
+	for seed := *first; seed < *first+*runs; seed++ {
+		// Raft draws its timeouts from here.
+		rand.Reader = io.Reader(mathrand.New(mathrand.NewSource(seed)))
+		chosen := modes[seed%4]
+		if *mode != "" {
+			chosen = *mode
+		}
+		r := newRun(seed, Config{*servers, chosen == "both" || chosen == "pre-vote", chosen == "both" || chosen == "check-quorum"})
+		for len(r.events) < *events && r.terms < 60 && r.step() {
+		}
+		r.write(filepath.Join(*out, fmt.Sprintf("seed-%d.ndjson", seed)), seed)
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+// What the harness needs of a node.  `raft_*.go` have it for the releases of raft, whose types differ.
+
+// Message is what a recording shows of a message; raw is raft's own.
+type Message struct {
+	Kind    string   `json:"kind"`
+	From    string   `json:"from,omitempty"`
+	To      string   `json:"to,omitempty"`
+	Term    uint64   `json:"term"`
+	Index   uint64   `json:"index"`
+	LogTerm uint64   `json:"log_term"`
+	Commit  uint64   `json:"commit"`
+	Entries []uint64 `json:"entries,omitempty"` // their terms
+	Reject  bool     `json:"reject"`
+	Forced  bool     `json:"forced,omitempty"`
+
+	from, to uint64
+	raw      any
+}
+
+// State is what a recording shows of a node; Active and Match only of a leader.
+type State struct {
+	Term     uint64            `json:"term"`
+	Vote     string            `json:"vote"`
+	Role     string            `json:"role"`
+	Lead     string            `json:"lead"`
+	Commit   uint64            `json:"commit"`
+	Transfer string            `json:"transfer"`
+	Last     uint64            `json:"last"`
+	LastTerm uint64            `json:"last_term"`
+	Match    map[string]uint64 `json:"match,omitempty"`
+	Active   []string          `json:"active,omitempty"`
+	Start    *uint64           `json:"start,omitempty"` // how many entries are compacted
+	Log      []uint64          `json:"log,omitempty"`   // the terms of the others
+}
+
+// Config is the configuration of all nodes of a run.
+type Config struct {
+	Servers     int
+	PreVote     bool
+	CheckQuorum bool
+}
+
+const (
+	electionTicks  = 5
+	heartbeatTicks = 2
+	messageBytes   = 64 // some five entries
+)
+
+// Node is a node of raft with its disk.
+type Node interface {
+	Tick()
+	Propose()
+	Transfer(to uint64)
+	Receive(m *Message)
+	SnapshotFailed(of uint64)
+	Compact(to uint64)
+	Restart() // what was not stored is lost
+	Store() []*Message
+	State() State
+	Start() uint64
+}

@@ -1,0 +1,288 @@
+"""Recordings of go.etcd.io/raft in terms of etcd_raft.spec: inputs of nodes, messages, the state then.
+
+The harness (go/) writes one line for an input of a node: a tick, a proposal, or a message, which is `with`.
+There are no silent steps.  Which step a message is, follows from its kind and from the answer in `sent`;
+whether it may be that step is the spec's to say.  Entries are identified by term and index, as Raft does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from specchk.conform.contract.recording import Event, Recording
+from specchk.conform.contract.tracing import Call, ImpossibleEvent, Seen, Tracing, Ways, event
+from specchk.ir.program import Program
+
+ROLES = MappingProxyType(
+    {
+        "StateFollower": "follower", "StatePreCandidate": "pre_candidate", "StateCandidate": "candidate",
+        "StateLeader": "leader",
+    }
+)  # fmt: skip
+FIELDS = MappingProxyType(
+    {
+        "term": "term[{0}]",
+        "commit": "commit[{0}]",
+        "last": "len(log[{0}])",
+        "last_term": "last_term(log[{0}])",
+    }
+)
+Step = tuple[Call, ...]
+
+
+def answers(found: Event, kind: str) -> list[Mapping[str, Any]]:
+    """The messages of a kind to the sender of the one that is handled."""
+    return [m for m in found.get("sent", ()) if m["kind"] == kind and m["to"] == found["with"]["from"]]
+
+
+class RaftTracing(Tracing):
+    """All events of the harness."""
+
+    spec, model, reads = "../../spec/raft/etcd_raft.spec", "recordings", "etcd-raft/1"
+
+    def __init__(self, program: Program, recording: Recording) -> None:
+        super().__init__(program, recording)
+        self._logs: dict[str, tuple[int, list[int]]] = {}
+
+    @classmethod
+    def constants(cls, recording: Recording) -> Mapping[str, str]:
+        """The configuration, and sufficient bounds."""
+        header = recording.header
+        return {
+            "Server": str(header["servers"]),
+            "FirstTerm": str(header["first_term"]),
+            "Timeout": str(header["election_ticks"]),
+            "pre_vote": str(header["pre_vote"]).lower(),
+            "check_quorum": str(header["check_quorum"]).lower(),
+        }
+
+    def calls(self, found: Event, *ways: Step) -> Ways:
+        """One of the ways, and then what is sent."""
+        sent = tuple(self._sent(found))
+        return Ways(tuple((*way, *sent) for way in ways))
+
+    def _sent(self, found: Event) -> Iterable[Call]:
+        me = found["at"]
+        start, log = self._log(found)
+        for m in found.get("sent", ()):
+            if (
+                m["kind"] in ("MsgApp", "MsgSnap", "MsgHeartbeat", "MsgTimeoutNow")
+                and m["term"] != found["after"]["term"]
+            ):
+                raise ImpossibleEvent(f"{m['kind']} of term {m['term']} is sent in another one")
+            entries = m.get("entries", [])
+            if m["kind"] in ("MsgApp", "MsgSnap"):
+                shown = [(m["index"] + n, term) for n, term in enumerate([m["log_term"], *entries])]
+                for at, term in shown:
+                    if at > start and (at > start + len(log) or log[at - start - 1] != term):
+                        raise ImpossibleEvent(
+                            f"an entry {at} of term {term} is sent, which the log does not have"
+                        )
+            if m["kind"] == "MsgApp":
+                yield Call("send_entries", (me, m["index"], len(entries), m["commit"]))
+            elif m["kind"] == "MsgSnap":
+                yield Call("send_snapshot", (me, m["index"]))
+            elif m["kind"] == "MsgHeartbeat":
+                yield Call("send_heartbeat", (me, m["to"], m["commit"]))
+
+    def _log(self, found: Event) -> tuple[int, list[int]]:
+        after = found["after"]
+        if "start" in after:
+            self._logs[found["at"]] = after["start"], after.get("log", [])
+        return self._logs.get(found["at"], (0, []))
+
+    @event("tick")
+    def tick(self, found: Event) -> Ways:
+        """Nothing, an election, or a leader's review."""
+        me, kinds = found["at"], {m["kind"] for m in found.get("sent", ())}
+        if kinds & {"MsgVote", "MsgPreVote"}:
+            return self.calls(found, (Call("campaign", (me,)),))
+        return self.calls(found, (Call("tick", (me,)),), (Call("review", (me,)),))
+
+    @event("propose")
+    def propose(self, found: Event) -> Ways:
+        """A leader has an entry more."""
+        return self.calls(found, (Call("propose", (found["at"],)),))
+
+    @event("transfer")
+    def transfer(self, found: Event) -> Ways:
+        """A leader is to hand over."""
+        return self.calls(found, (Call("hand_over", (found["at"], found["to"])),))
+
+    @event("restart")
+    def restart(self, found: Event) -> Ways:
+        """What was not stored is forgotten."""
+        return self.calls(found, (Call("restart", (found["at"],)),))
+
+    @event("compact")
+    def compact(self, found: Event) -> Ways:
+        """Entries are forgotten that a snapshot has."""
+        return self.calls(found, ())
+
+    @event("snapshot-failed")
+    def snapshot_failed(self, found: Event) -> Ways:
+        """A leader may send something else."""
+        return self.calls(found, ())
+
+    @event("panic")
+    def panic(self, found: Event) -> Ways:
+        """A node has found its own state impossible."""
+        raise ImpossibleEvent(f"the node panics: {found['why']}")
+
+    def received(
+        self, found: Event, steps: Callable[[str, str, int, Mapping[str, Any]], Iterable[Step]]
+    ) -> Ways:
+        """The steps of a message: of an earlier term none, with an answer or without."""
+        m = found["with"]
+        if m["to"] != found["at"]:
+            raise ImpossibleEvent("a message arrives at another node")
+        return self.calls(found, *steps(found["at"], m["from"], m["term"], m))
+
+    @event("MsgVote")
+    def vote(self, found: Event) -> Ways:
+        """A vote, a refusal, or silence."""
+
+        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
+            replies = answers(found, "MsgVoteResp")
+            for reply in replies:
+                yield (Call("refuse_vote" if reply["reject"] else "vote", (me, other, term)),)
+            if not replies:
+                yield (Call("ignore_request", (me, other, term, False)),)
+                yield (Call("ignore_earlier", (me, term, False)),)
+
+        return self.received(found, steps)
+
+    @event("MsgPreVote")
+    def pre_vote(self, found: Event) -> Ways:
+        """The same, but a request of an earlier term is refused."""
+
+        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
+            replies = answers(found, "MsgPreVoteResp")
+            for reply in replies:
+                yield (
+                    Call("refuse_tentatively" if reply["reject"] else "vote_tentatively", (me, other, term)),
+                )
+            if not replies:
+                yield (Call("ignore_request", (me, other, term, True)),)
+
+        return self.received(found, steps)
+
+    @event("MsgVoteResp")
+    def vote_answer(self, found: Event) -> Ways:
+        """A vote or a refusal is counted, unless it is too late."""
+
+        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
+            yield (Call("count_refusal" if m["reject"] else "count_vote", (me, other)),)
+            yield from self._late(me, other, term, "candidate")
+
+        return self.received(found, steps)
+
+    @event("MsgPreVoteResp")
+    def pre_vote_answer(self, found: Event) -> Ways:
+        """The same."""
+
+        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
+            if m["reject"]:
+                yield (Call("count_refusal", (me, other)),)
+                yield from self._late(me, other, term, "pre_candidate")
+            else:
+                yield (Call("count_pre_vote", (me, other, term)),)
+                yield (Call("ignore_earlier", (me, term, False)),)
+                yield (Call("ignore_answer", (me, other, term, "pre_candidate")),)
+
+        return self.received(found, steps)
+
+    def _late(self, me: str, other: str, term: int, role: str) -> Iterable[Step]:
+        yield (Call("learn_term", (me, other, term)),)
+        yield (Call("ignore_earlier", (me, term, False)),)
+        yield (Call("ignore_answer", (me, other, term, role)),)
+
+    @event("MsgApp")
+    def append(self, found: Event) -> Ways:
+        """The entries are stored, skipped or refused, as the answer says."""
+
+        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
+            count, replies = len(m.get("entries", ())), answers(found, "MsgAppResp")
+            if term < found["after"]["term"]:
+                yield (Call("ignore_earlier", (me, term, bool(replies))),)
+            for reply in replies if term == found["after"]["term"] else ():
+                if reply["reject"]:
+                    yield (Call("refuse_entries", (me, term, m["index"])),)
+                else:
+                    if reply["index"] == m["index"] + count:
+                        yield (Call("append_entries", (me, term, m["index"], count)),)
+                    if reply["index"] == found["after"]["commit"]:
+                        yield (Call("skip_entries", (me, term, m["index"])),)
+
+        return self.received(found, steps)
+
+    @event("MsgHeartbeat")
+    def heartbeat(self, found: Event) -> Ways:
+        """It is answered, in an earlier term as an append is."""
+
+        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
+            if answers(found, "MsgHeartbeatResp"):
+                yield (Call("heartbeat", (me, term, m["commit"])),)
+            yield (Call("ignore_earlier", (me, term, bool(answers(found, "MsgAppResp")))),)
+
+        return self.received(found, steps)
+
+    @event("MsgSnap")
+    def snapshot(self, found: Event) -> Ways:
+        """It is installed, or was not needed."""
+
+        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
+            yield (Call("install", (me, term, m["index"])),)
+            yield (Call("ignore_earlier", (me, term, False)),)
+
+        return self.received(found, steps)
+
+    @event("MsgAppResp")
+    def append_answer(self, found: Event) -> Ways:
+        """A leader counts what its follower has."""
+
+        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
+            yield (
+                Call("hear", (me, other)) if m["reject"] else Call("acknowledge", (me, other, m["index"])),
+            )
+            yield from self._late(me, other, term, "leader")
+
+        return self.received(found, steps)
+
+    @event("MsgHeartbeatResp")
+    def heartbeat_answer(self, found: Event) -> Ways:
+        """A leader has heard of its follower."""
+
+        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
+            yield (Call("hear", (me, other)),)
+            yield from self._late(me, other, term, "leader")
+
+        return self.received(found, steps)
+
+    @event("MsgTimeoutNow")
+    def timeout_now(self, found: Event) -> Ways:
+        """A follower stands for election at once."""
+
+        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
+            yield (Call("stand_at_once", (me, term)),)
+            yield (Call("stay", (me, term)),)
+            yield (Call("ignore_earlier", (me, term, False)),)
+
+        return self.received(found, steps)
+
+    def after(self, found: Event) -> Iterable[Seen]:
+        """What the node is after the step."""
+        me, after = found["at"], found["after"]
+        for field, expression in FIELDS.items():
+            yield Seen(field, expression.format(me), after[field])
+        yield Seen("role", f"role[{me}]", ROLES[after["role"]])
+        for field, variable in (("vote", "voted"), ("lead", "lead"), ("transfer", "transfer")):
+            yield Seen(field, f"{variable}[{me}]", after[field] or None)
+        if "start" in after:
+            yield Seen("log", f"suffix(log[{me}], {after['start']})", after.get("log", []))
+        for other, n in after.get("match", {}).items():
+            yield Seen("match", f"matched[{me}][{other}]", n)
+        if "active" in after:
+            yield Seen("active", f"active[{me}]", frozenset(after["active"]))
