@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
-from specchk.cli import output
+from specchk.cli import common, engines, output
 
 RED, GREEN = "\x1b[31m\x1b[1m", "\x1b[32m\x1b[1m"
 
@@ -14,6 +15,9 @@ RED, GREEN = "\x1b[31m\x1b[1m", "\x1b[32m\x1b[1m"
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "is_terminal", lambda _: True)
+    # Imported before, these have it by name, and would keep the one of the module that imports them first.
+    monkeypatch.setattr(common, "is_terminal", lambda _: True)
+    monkeypatch.setattr(engines, "is_terminal", lambda _: False)  # no line of progress
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
 
@@ -39,3 +43,18 @@ def test_a_terminal_may_have_no_colours(
 def test_a_pipe_has_no_colours(specchk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert "\x1b" not in specchk("test", "shop.spec", "stuck.spec").out
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_lines_fit_a_terminal(specchk: Any, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """Of verdicts, tests and hints; excerpts and commands stay as they are."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    lines: list[str] = []
+    for line in ("run shop.spec --model bad", "test shop.spec stuck.spec", "run shop.spec --set Clerk=0",
+                 "check shpo.spec", "run shop.spec --model godo"):  # fmt: skip
+        said = specchk(*line.split())
+        lines += f"{said.out}{said.err}".splitlines()
+    lines = [each for each in lines if not re.match(" *[0-9]* [|]|next", each)]
+    assert max(map(len, lines)) <= columns, max(lines, key=len)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import Any, TextIO, cast
 
 import click
@@ -24,6 +26,7 @@ _COLOURS = (
     (re.compile(r"^(violated|diverges|FAILED)\b", re.MULTILINE), "red"),
     (re.compile(r"^( *warning|inconclusive|vacuous)\b", re.MULTILINE), "yellow"),
 )
+_WHOLE = re.compile(r" *\d* \| |next: ")  # an excerpt of a spec and its carets; a command to copy
 
 
 @contextmanager
@@ -95,7 +98,8 @@ def echo(text: str, *, err: bool = False, nl: bool = True, is_exact: bool = Fals
         if is_exact:
             click.echo(text, getattr(stream, "exact", stream), nl=nl, color=True)  # click removes colours
         else:
-            click.echo(visible(text), stream, nl=nl)
+            shown = visible(text)
+            click.echo(_fitted(shown) if err and is_terminal(stream) else shown, stream, nl=nl)
     except OSError as error:
         # Before the reason is shown, which may go to the same device.
         _silence(sys.stdout)
@@ -103,15 +107,32 @@ def echo(text: str, *, err: bool = False, nl: bool = True, is_exact: bool = Fals
 
 
 def echo_report(text: str) -> None:
-    """Write a report; on a terminal its verdicts and warnings have colours, unless NO_COLOR is set."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    if plain or not is_terminal(sys.stdout):
+    """Write a report; on a terminal its lines fit, and its verdicts have colours, unless NO_COLOR is set."""
+    if not is_terminal(sys.stdout):
         echo(text)
         return
-    coloured = visible(text)
+    coloured = _fitted(visible(text))
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        echo(coloured)
+        return
     for words, colour in _COLOURS:
         coloured = words.sub(click.style(r"\g<0>", fg=colour, bold=True), coloured)
     echo(coloured, is_exact=True)
+
+
+def _fitted(text: str) -> str:
+    """The text with long lines broken to fit the terminal, except for excerpts and commands."""
+    # A narrower terminal breaks them itself: nearly every word would have a line.
+    columns = max(40, shutil.get_terminal_size((80, 24)).columns)
+    lines: list[str] = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip(" ")))
+        is_kept = len(line) <= columns or _WHOLE.match(line)
+        lines += [line] if is_kept else wrap(
+            line.strip(), columns, initial_indent=indent, subsequent_indent=f"{indent}    ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+    return "\n".join(lines)
 
 
 def has_written() -> bool:

@@ -45,7 +45,7 @@ def filled(template: str, words: Row, lists: Mapping[str, Sequence[Row]]) -> str
 
 def words_of(program: Program, initial: State, path: str) -> dict[str, str]:
     """The words of a skeleton; `path` is the spec's from the folder of the binding."""
-    start = json.dumps(state_json(program, initial), indent=2)
+    start = json.dumps(state_json(program, initial), indent=2).replace("\n", "\n  ")
     name = "".join(part.capitalize() for part in program.spec.split("_"))
     return {"spec": path, "name": name, "model": program.model, "start": start}
 
