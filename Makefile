@@ -4,6 +4,8 @@
 #   make test   run the unit tests and those of agreement between engines, and beside them the gate, which
 #               holds replog to its specs (without it: ARGS=, what pytest is to run)
 #
+# `make vsix` builds the extension for VS Code, editors/vscode/dist/specchk.vsix; it needs Node 20 with npm.
+#
 # `make kafka` has Apache Kafka itself lose a record, step by step beside the spec, and then keep it by a repair; it
 # needs Java 17 with its compiler, and Maven, which fetches Kafka into ~/.cache/specchk/kafka.
 #
@@ -35,7 +37,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
 # The tests and the gate start hundreds of processes: without kept bytecode each compiles all modules again.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run kafka test tests system nightly gate gate-report gate-begin $(RUNS:%=gate-%) lint docs clean
+.PHONY: run kafka test tests system nightly gate gate-report gate-begin $(RUNS:%=gate-%) lint docs clean vsix
 
 kafka: $(VENV)/.installed
 	@$(BIN)/python -m conformance.apache_kafka loss
@@ -101,6 +103,9 @@ gate-recordings:
 gate-behaviour:
 	@$(BIN)/specchk behaviour conformance/behaviour/behaviours.py --lock \
 	    --junit $(REPORTS)/behaviour.xml $(call ENDED,behaviour)
+
+vsix:
+	cd editors/vscode && npm ci --no-audit --no-fund && npm run package
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check
