@@ -266,7 +266,8 @@ def test_the_server_for_agents_names_the_extra_that_it_needs(
     specchk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the SDK, one sentence and no traceback."""
-    monkeypatch.setitem(sys.modules, "mcp", None)
+    for name in ("mcp", "mcp.server"):
+        monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "specchk.mcp.server", raising=False)
     said = specchk("mcp")
     assert said.code == 2

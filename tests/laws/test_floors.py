@@ -45,6 +45,8 @@ ROOMS = {
                         "specchk.meaning", "specchk.ir", "specchk.lang", "specchk.kept", "specchk.sealed",
                         "specchk.processes", "specchk.guardian"},
     "specchk.mcp": {"specchk.lang", "specchk.kept", "specchk.guardian", "specchk.children"},
+    "specchk.review": {"specchk.report", "specchk.explore", "specchk.search", "specchk.compile",
+                       "specchk.meaning", "specchk.ir", "specchk.lang"},
     "replog.core": set(),
     "replog.store": {"replog.core"},
     "replog.dump_text": {"replog.store", "replog.core"},

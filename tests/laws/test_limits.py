@@ -12,7 +12,10 @@ from specchk.cli.main import COMMANDS, cli
 
 BENCH = Path(__file__).parents[2] / "bench/engines/limits.py"
 # Limits of other work than an engine's: suites and mutants, with tests of their own.
-ELSEWHERE = {("conform", "--max-states"), ("mutate", "--max-seconds"), ("recheck", "--query-seconds")}
+ELSEWHERE = {
+    ("conform", "--max-states"), ("mutate", "--max-seconds"), ("recheck", "--query-seconds"),
+    ("review", "--max-states"),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

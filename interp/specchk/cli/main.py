@@ -29,6 +29,7 @@ COMMANDS = MappingProxyType(
         "draw": ("commands.draw", "Draw a counterexample, with a lane for each replica."),
         "explore": ("commands.explore", "Step through the states in a browser."),
         "simulate": ("commands.simulate", "Check random walks, repeatable from a seed."),
+        "review": ("commands.review", "List what a spec does not say."),
         "conditions": ("commands.conditions", "List the conditions of a spec that never decide."),
         "conform": ("commands.conform", "Check an implementation against its spec."),
         "bind": ("commands.bind", "Write the skeleton of a binding to a spec."),

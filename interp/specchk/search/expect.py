@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from specchk.lang.syntax import decls
+from specchk.search.budget import Budget
+from specchk.search.engine import Options
 from specchk.search.verdict import Holds, HoldsWithin, Inconclusive, Outcome, Violation, violations_of
 
 _COUNTS = MappingProxyType({"states": "distinct", "transitions": "generated", "depth": "depth"})
@@ -12,6 +14,14 @@ _COUNTS = MappingProxyType({"states": "distinct", "transitions": "generated", "d
 _NAMED = MappingProxyType({  # the kinds of violations of the named properties that are expected
     "violates": ("invariant", "step invariant", "refinement", "liveness"), "unreachable": ("unreachable",),
 })  # fmt: skip
+
+
+def options_for(expects: tuple[decls.Expect, ...], budget: Budget, *, strict: bool = False) -> Options:
+    """The options of a search whose outcome is compared with the expectations."""
+    violations = [each for each in expects if each.kind not in ("holds", *_COUNTS)]
+    # An expected count is one of states, so symmetry would miss it; and where several violations are expected
+    # the search must not end with the first.
+    return Options(budget, not wants_counts(expects), keep_going=len(violations) > 1, strict=strict)
 
 
 def wants_counts(expects: tuple[decls.Expect, ...]) -> bool:

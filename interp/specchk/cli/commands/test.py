@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,10 +22,10 @@ from specchk.lang.frontend import CheckedSpec
 from specchk.lang.syntax import decls
 from specchk.report.json import run_json, scenario_json
 from specchk.report.text import counted, judgement, paragraphs, scenario_lines, violation_lines
+from specchk.report.uncovered import Uncovered, never_taken, never_true
 from specchk.search.budget import Budget
 from specchk.search.coverage import of_one_model
-from specchk.search.engine import Options
-from specchk.search.expect import unmet, wants_counts
+from specchk.search.expect import options_for, unmet
 from specchk.search.verdict import INTERRUPTED, Inconclusive, Outcome, violations_of
 from specchk.search.watch import LimitReached
 
@@ -93,7 +93,7 @@ def command(
             if line.json.get("reason") == INTERRUPTED:
                 raise KeyboardInterrupt
         results = [line.json for line in done if line.file == file]
-        idle = [] if models else never_taken(file, results)
+        idle = [] if models else [_idle(point) for point in never_taken(file, results)]
         vacuous = never_true(file, results)
         notes += idle + vacuous
         if not as_json:
@@ -121,40 +121,10 @@ def command(
     sys.exit(code)
 
 
-def never_taken(file: str, results: Sequence[dict[str, Any]]) -> list[str]:
-    """The actions and branches of a file that run in none of its models, as lines of text.
-
-    Points that some model's constants decide are left out, and those whose counts depend on the order of
-    elements: they may be taken there without being counted.
-    """
-    never = _uncovered(file, results, ("action", "branch"))
-    idle = {owner for _, kind, owner, _ in never if kind == "action"}
-    return [
-        f"in no model: {kind} `{label}`" + (f" of `{owner}`" if kind == "branch" else "") + f" ({at})"
-        for at, kind, owner, label in never
-        if kind == "action" or owner not in idle
-    ]
-
-
-def never_true(file: str, results: Sequence[dict[str, Any]]) -> list[str]:
-    """The warnings of `run` on parts of properties, and refinements, that no model of a file ever reaches."""
-    never = [f"{at}: " for at, *_ in _uncovered(file, results, ("implication", "forall", "refinement"))]
-    warnings = dict.fromkeys(text for result in results for text in result.get("warnings", ()))
-    return [text for text in warnings if text.startswith(tuple(never))]
-
-
-def _uncovered(
-    file: str, results: Sequence[dict[str, Any]], kinds: Collection[str]
-) -> list[tuple[str, str, str, str]]:
-    """The place, kind, owner and label of the points of these kinds that are reached in no model."""
-    counts: dict[tuple[str, str, str, str], int] = {}
-    for result in results:
-        for point in result.get("coverage", ()):
-            if point["kind"] in kinds and point["at"].startswith(f"{file}:"):
-                key = (point["at"], point["kind"], point["in"], point["label"])
-                unsure = point["decided"] or point["by_order"]
-                counts[key] = counts.get(key, 0) + int(point["count"]) + int(unsure)
-    return [key for key, count in counts.items() if count == 0]
+def _idle(point: Uncovered) -> str:
+    """The line about an action or branch that runs in no model."""
+    owner = f" of `{point.owner}`" if point.kind == "branch" else ""
+    return f"in no model: {point.kind} `{point.label}`{owner} ({point.at})"
 
 
 def _print(line: TestedModel) -> None:
@@ -195,11 +165,7 @@ def _model(
 ) -> TestedModel:
     instance = instantiate(checked, model.name, way.overrides)
     expects = instance.model.expects
-    violations = [e for e in expects if e.kind not in ("holds", "states", "transitions", "depth")]
-    # An expected count is one of states, so symmetry would miss it; and where several violations are expected
-    # the search must not end with the first.
-    symmetry = not wants_counts(expects)
-    options = Options(budget, symmetry, keep_going=len(violations) > 1, strict=way.strict)
+    options = options_for(expects, budget, strict=way.strict)
     outcome = explore(instance.program, options, engine=way.engine, quiet=way.as_json)
     problems = tuple(unmet(outcome, expects))
     violated = violations_of(outcome.verdict)
