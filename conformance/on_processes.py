@@ -22,8 +22,10 @@ from typing import TypeVar
 from on_files import FilesBinding
 from replog.core.broker.state import ReplicaState
 from replog.core.effects import Effect
-from replog.sim.cluster.storage import Chooser, Recovered
-from replog.sim.disks.stored import FileStorage
+from replog.run.files import FileStorage
+from replog.run.storage import Recovered
+from replog.sim.cluster.storage import Chooser
+from replog.sim.disks.stored import CONFIG, KEY
 from replog.store.files.fs import OsFs
 from replog_cluster import Cluster, new_cluster
 from replog_controlled import LONG_AGO_MS, NOW_MS
@@ -90,7 +92,7 @@ class ProcessDisk:
         """Query a store that is opened on a copy of the files."""
         with TemporaryDirectory() as copied:
             copytree(self.directory, copied, dirs_exist_ok=True)
-            storage = FileStorage(OsFs(), f"{copied}/{DATA}")
+            storage = FileStorage(OsFs(), f"{copied}/{DATA}", CONFIG, KEY)
             try:
                 return what(storage)
             finally:

@@ -23,7 +23,8 @@ from replog.core.broker.state import ReplicaState
 from replog.core.effects import Effect, Send, SetTimer, Timer
 from replog.core.messages import FetchReply, Message, ProduceRequest
 from replog.core.types import MetadataImage
-from replog.sim.disks.stored import FileStorage
+from replog.run.files import FileStorage
+from replog.sim.disks.stored import CONFIG, KEY
 from replog.store.files.fs import OsFs
 from replog_controlled import date_fetch
 
@@ -48,7 +49,7 @@ def main(descriptor: int) -> None:
     """Answer events over a socket until the other side closes it."""
     with Connection(descriptor) as link, suppress(EOFError):
         directory, state = link.recv()
-        disk = FileStorage(OsFs(), directory)
+        disk = FileStorage(OsFs(), directory, CONFIG, KEY)
         state.log = disk.recover().log
         replica = Replica(state)
         effects: list[Effect] = []

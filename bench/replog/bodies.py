@@ -29,10 +29,10 @@ from replog.core.effects import Effect, Send, SetTimer, Timer
 from replog.core.messages import FetchReply, FetchRequest, Message, ProduceReply, ProduceRequest
 from replog.core.types import CONSUMER, Batch, Error
 from replog.demo.files import BrokerFiles
+from replog.run.files import FileStorage
 from replog.sim.cluster.node import Network
 from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.world import World
-from replog.sim.disks.stored import FileStorage
 from replog.store.files.config import LogConfig
 from replog.store.files.fs import OsFs
 

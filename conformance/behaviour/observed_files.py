@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import TypeVar
 from zlib import crc32
 
+from replog.run.files import FileStorage
 from replog.sim.disks.disk import CrashedError
-from replog.sim.disks.stored import DIRECTORY, FileStorage, StoreStorage
+from replog.sim.disks.stored import DIRECTORY, KEY, StoreStorage
 from replog.store.files.config import LogConfig
 from replog.store.files.fs import Buffer, File, Fs, Lock, read_file
 from specchk.conform.contract.behaviours import RunWatch
@@ -143,7 +144,7 @@ class ObservedDisk(StoreStorage):
 
     def __init__(self, watch: RunWatch, at: str, config: LogConfig) -> None:
         StoreStorage.__init__(self)
-        FileStorage.__init__(self, ObservedFs(self.fs, watch, at), DIRECTORY, config)
+        FileStorage.__init__(self, ObservedFs(self.fs, watch, at), DIRECTORY, config, KEY)
 
 
 def note_files(watch: RunWatch, at: str, fs: Fs, path: str, root: str = "") -> None:

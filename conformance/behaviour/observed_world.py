@@ -23,10 +23,11 @@ from other_events import Core, OtherEvents, receiver
 from replog.core.effects import Effect
 from replog.core.messages import Message
 from replog.core.types import CONTROLLER
+from replog.run.storage import Recovered, StorageError
 from replog.sim.cluster.clients import ClientObserver
 from replog.sim.cluster.node import Alarm, Call, Delivery, Item, Network
 from replog.sim.cluster.options import WorldOptions
-from replog.sim.cluster.storage import Chooser, MemoryStorage, Recovered, Storage, StorageError
+from replog.sim.cluster.storage import Chooser, MemoryStorage, Storage
 from replog.sim.cluster.world import OPERATOR, Observer, World
 from replog.sim.disks.stored import CONFIG, DIRECTORY, StoreStorage
 from replog.store.files.config import LogConfig

@@ -18,8 +18,9 @@ from replog.core.controller.controller import Controller
 from replog.core.controller.state import ControllerState
 from replog.core.effects import Timer
 from replog.core.log.logview import LogView
+from replog.run.files import FileStorage
 from replog.sim.cluster.storage import MemoryStorage
-from replog.sim.disks.stored import KEY, FileStorage, StoreStorage
+from replog.sim.disks.stored import KEY, StoreStorage
 
 Bug = Callable[[pytest.MonkeyPatch], None]
 

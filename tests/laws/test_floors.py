@@ -50,8 +50,9 @@ ROOMS = {
     "replog.core": set(),
     "replog.store": {"replog.core"},
     "replog.dump_text": {"replog.store", "replog.core"},
-    "replog.sim": {"replog.store", "replog.core"},
-    "replog.demo": {"replog.sim", "replog.store", "replog.core"},
+    "replog.run": {"replog.store", "replog.core"},
+    "replog.sim": {"replog.run", "replog.store", "replog.core"},
+    "replog.demo": {"replog.sim", "replog.run", "replog.store", "replog.core"},
 }  # fmt: skip
 # The programs: modules at the top of a package, and the room that has one module a command.
 PROGRAMS = {

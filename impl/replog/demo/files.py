@@ -4,21 +4,21 @@ The counterpart of `StoreStorage`, which is the same store on a disk that can lo
 leaves handles and lock as the death of a process would: released, nothing synced, no marker.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
+from typing import ClassVar
 
+from replog.run.files import FileStorage
 from replog.sim.cluster.storage import Chooser
-from replog.sim.disks.stored import FileStorage
 from replog.store.files.config import LogConfig
 from replog.store.files.fs import OsFs
 
 CONFIG = LogConfig(segment_bytes=16_384, index_interval_bytes=1_024)
 
-T = TypeVar("T")
-
 
 class BrokerFiles(FileStorage):
     """The log directory of one broker; open between `recover` and `close` or `crash`."""
+
+    failures: ClassVar[tuple[type[Exception], ...]] = ()
+    """None: the world handles planned failures, and a real one ends the demo."""
 
     __slots__ = ()
 
@@ -44,7 +44,3 @@ class BrokerFiles(FileStorage):
     def copy(self) -> "BrokerFiles":
         """Refuse: two brokers cannot share files."""
         raise NotImplementedError("real files cannot be copied as a value")
-
-    def _guard(self, action: Callable[[], T]) -> T:
-        """Pass on a `StoreError`: the world handles planned failures, and a real one ends the demo."""
-        return action()

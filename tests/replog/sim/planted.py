@@ -28,9 +28,9 @@ from replog.core.log.logview import LogView
 from replog.core.messages import ProduceReply
 from replog.core.protocol import MaximalIsr, Truncation
 from replog.core.types import NO_LEADER, BrokerState, EpochEnd, Error, Role
+from replog.run.files import FileStorage
 from replog.sim.cluster.storage import MemoryStorage
 from replog.sim.disks.disk import SimFile
-from replog.sim.disks.stored import FileStorage
 
 
 def _follower_hw_unclamped() -> list[Patch]:

@@ -24,13 +24,15 @@ from replog.core.messages import (
 )
 from replog.core.types import CONSUMER, Batch, Error
 from replog.demo.files import BrokerFiles
+from replog.run.bodies import StoredBody
+from replog.run.files import FileStorage
+from replog.run.storage import StorageError
 from replog.sim.cluster.members import Member
 from replog.sim.cluster.node import Network
 from replog.sim.cluster.options import WorldOptions
-from replog.sim.cluster.storage import MemoryStorage, StorageError
+from replog.sim.cluster.storage import MemoryStorage
 from replog.sim.cluster.world import World
-from replog.sim.disks.bodies import StoredBody
-from replog.sim.disks.stored import FileStorage, StoreStorage
+from replog.sim.disks.stored import KEY, StoreStorage
 from replog.sim.oracles.commits import CommitWatch
 from replog.store.files.config import LogConfig
 from replog.store.files.fs import OsFs
@@ -100,7 +102,8 @@ def growth_of(work) -> int:
 @pytest.mark.parametrize("restarts", [False, True])
 def test_memory_grows_with_the_number_of_batches_and_not_with_their_bytes(tmp_path, restarts: bool):
     """On real files, of a leader and its followers, and of the state found by a start."""
-    folders = (LargeSegments(OsFs(), str(tmp_path / f"broker-{number}"), LogConfig()) for number in count())
+    paths = (str(tmp_path / f"broker-{number}") for number in count())
+    folders = (LargeSegments(OsFs(), path, LogConfig(), KEY) for path in paths)
     world = started(Network(), make_storage=lambda: next(folders))
     batches, body_bytes = 40, 15_000
 

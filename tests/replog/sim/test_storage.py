@@ -21,7 +21,8 @@ from replog.core.effects import (
 from replog.core.log.logview import LogView
 from replog.core.messages import LATEST, ListOffsetsRequest
 from replog.core.types import Batch
-from replog.sim.cluster.storage import MemoryStorage, StorageError
+from replog.run.storage import StorageError
+from replog.sim.cluster.storage import MemoryStorage
 from replog.sim.disks.stored import StoreStorage
 
 KINDS = (MemoryStorage, StoreStorage)

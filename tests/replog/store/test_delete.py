@@ -8,7 +8,7 @@ import pytest
 
 from replog.core.effects import Append, Delete, StoreEpochs, StoreHighWatermark
 from replog.core.types import Batch
-from replog.sim.cluster.storage import StorageError
+from replog.run.storage import StorageError
 from replog.sim.disks.stored import DIRECTORY, StoreStorage
 from replog.store.directory import LogDirectory
 from replog.store.files.fs import OsFs

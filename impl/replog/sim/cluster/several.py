@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from replog.core.effects import Effect, Of
 from replog.core.messages import ForPartition, Message
-from replog.sim.cluster.storage import Chooser, Recovered, Storage
+from replog.run.storage import Recovered
+from replog.sim.cluster.storage import Chooser, Storage
 
 
 @dataclass(frozen=True, slots=True)

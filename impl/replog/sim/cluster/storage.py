@@ -1,12 +1,9 @@
-"""The disk of a simulated broker: an interface, and a fast model of it, values instead of bytes.
+"""The disk of a simulated broker: an interface with faults, and a fast model, values instead of bytes.
 
 `MemoryStorage` is the contract of the real store in thirty lines of state: appended batches are in the page
 cache until a flush, a truncation and an epoch checkpoint are durable when they return, a power loss keeps a
 prefix that ends anywhere in the unflushed part.  It makes runs fast; `replog.sim.disks.stored` has the real
 store on a simulated disk behind the same interface, and a run can use either.
-
-Invariant: after `crash`, `recover` returns what a broker may rely on, and nothing that was flushed is
-missing.
 """
 
 from __future__ import annotations
@@ -21,47 +18,15 @@ from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
 from replog.core.messages import Message
 from replog.core.types import Batch
+from replog.run import storage
+from replog.run.storage import Recovered, StorageError
 
 Chooser = Callable[[int], int]
 """choose(n) is one of 0..n-1; all chance of a storage comes from here."""
 
 
-class StorageError(Exception):
-    """The disk failed under an effect; a broker halts on it, as Kafka does when its last log dir fails."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """The state found at a start.
-
-    The log with its HW checkpoint applied, and the clean marker's broker epoch (-1: none).
-    """
-
-    log: LogView
-    previous_broker_epoch: int
-
-
-class Storage(Protocol):
-    """One broker's disk, as a node uses it."""
-
-    def recover(self) -> Recovered:
-        """Open the disk, repairing the traces of a crash."""
-
-    def without_bodies(self, message: Message) -> Message:
-        """Return a received message in the form that the core may keep: without bytes that are on disk."""
-
-    def with_bodies(self, message: Message) -> Message:
-        """Return an outgoing message with the bodies of its batches; `StorageError` if the disk fails."""
-
-    def perform(self, effect: Effect) -> None:
-        """Perform a disk effect; `StorageError` if the disk fails."""
-
-    @property
-    def hw_checkpoint(self) -> int:
-        """Return the last written HW; 0 if none was written."""
-
-    def close(self, broker_epoch: int) -> None:
-        """Shut down cleanly: flush all, write the checkpoints and the marker."""
+class Storage(storage.Storage, Protocol):
+    """One simulated broker's disk, which can fail and be cut off from power."""
 
     def crash(self) -> None:
         """Lose the process, but keep the page cache."""

@@ -46,12 +46,13 @@ from replog.core.effects import (
 from replog.core.messages import ElectRequest, ForPartition, Message, ReassignRequest
 from replog.core.quorum.records import record_of
 from replog.core.types import CONTROLLER, PartitionImage, Role
+from replog.run.storage import StorageError
 from replog.sim.cluster import connections
 from replog.sim.cluster.node import Alarm, Call, Client, Counters, Delivery, Item, Network, Node, event_of
 from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.quorum import Quorum, addresses
 from replog.sim.cluster.several import SeveralStorage, recovered_by_name
-from replog.sim.cluster.storage import Storage, StorageError
+from replog.sim.cluster.storage import Storage
 
 PARTITION = "t-0"
 START_MS = 1_000_000

@@ -13,8 +13,8 @@ from random import Random
 
 from replog.core.messages import AlterPartitionRequest, Message
 from replog.core.types import BrokerState
+from replog.run.storage import StorageError
 from replog.sim.cluster.node import Call, Delivery, Network, Node
-from replog.sim.cluster.storage import StorageError
 from replog.sim.cluster.views import is_current
 from replog.sim.cluster.world import World
 from replog.sim.faults import controllers, links
