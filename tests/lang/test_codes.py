@@ -16,6 +16,7 @@ from specchk.lang.codes.catalogue import CODES
 from specchk.lang.codes.page import Page
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import Diagnostic, SpecError, render
+from specchk.report.tla.module import exported
 from specchk.symbolic import legality
 
 Diagnostics = tuple[Diagnostic, ...]
@@ -71,9 +72,11 @@ def _example(page: Page, directory: Path, diagnose: Diagnose) -> Diagnostics:
 
 
 def _unbounded(path: str) -> Diagnostics:
-    """The diagnostics of the symbolic engine for a spec."""
+    """The diagnostics of the symbolic engine for a spec, or those of an export in TLA+."""
     try:
-        legality.check(instantiate(check(path), None).program)
+        program = instantiate(check(path), None).program
+        legality.check(program)
+        exported(program, "M")
     except SpecError as error:
         return error.diagnostics
     return ()

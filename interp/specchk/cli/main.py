@@ -38,6 +38,7 @@ COMMANDS = MappingProxyType(
         "mutate": ("commands.mutate", "Run the gate against mutants."),
         "recheck": ("commands.recheck", "Check the certificate of a verdict."),
         "sql": ("sql", "Query the state space that a run exported."),
+        "export-tla": ("commands.export_tla", "Write a model in TLA+, for TLC."),
         "show": ("commands.show", "Show the bit layout of a model's states."),
         "repl": ("commands.repl", "Evaluate expressions and take steps by hand."),
         "fmt": ("commands.fmt", "Format spec files."),

@@ -1,4 +1,4 @@
-"""S7xx: constructs that some engines reject."""
+"""S7xx: constructs that some engines, or the form of an export, reject."""
 
 from __future__ import annotations
 
@@ -56,6 +56,22 @@ action switch():
     steps' = steps + 1
 model small:
     ignore steps
+""",
+        needs_engine=True,
+    ),
+    Page(
+        "S704",
+        "a part of a spec that has no form in TLA+",
+        """`specchk export-tla` writes everything that a verdict depends on, or nothing.  `choose` takes the
+        first of several values, and TLA+ has no order of sets, sequences or maps.  Refinements are
+        claims about the variables of two modules, and are not written.""",
+        """Choose among numbers or names, or omit the property: `--property` names those to write.""",
+        """
+spec chosen
+var seen : set[0..1] = {}
+action see(n: 0..1):
+    seen' = choose s in { seen, seen union {n} }: n in s
+deadlock ok
 """,
         needs_engine=True,
     ),

@@ -1,0 +1,1 @@
+"""A program as a TLA+ module and a configuration of TLC."""

@@ -1,0 +1,103 @@
+"""TLA+ modules: golden texts, names, what is rejected, and TLC's counts where there is a TLC."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from report.conftest import Golden
+from specchk.compile.instantiate import instantiate
+from specchk.ir.ops import Op
+from specchk.lang.frontend import check
+from specchk.lang.text.diagnostics import SpecError
+from specchk.report.tla.layout import Tight, atom, bracketed, combined, junction, let
+from specchk.report.tla.module import VARIANTS, Exported, exported
+from specchk.report.tla.names import TlaNames
+from specchk.report.tla.operators import RULES
+from specchk.search.engine import Options
+from specchk.search.reference import search
+
+TLC = os.environ.get("SPECCHK_TLC_JAR")  # the path of tla2tools.jar
+
+
+def made(path: str, model: str | None = None, *, symmetry: bool = True) -> Exported:
+    """A bundled spec in TLA+."""
+    return exported(instantiate(check(path), model).program, "M", symmetry=symmetry)
+
+
+@pytest.mark.parametrize("name", ["fair_channel", "logical_clock", "memory"])
+def test_the_module_and_the_configuration_of_a_spec(name: str, golden: Golden) -> None:
+    """Fairness; bags and horizons; unions, options and symmetry."""
+    text = made(f"spec/examples/{name}.spec")
+    golden(f"tla/{name}.tla", text.module + "\n" + text.configuration)
+
+
+def test_every_operator_has_a_rule() -> None:
+    """A new operator cannot be forgotten."""
+    assert set(RULES) == set(Op)
+
+
+def test_no_name_is_given_twice_or_taken_from_tla() -> None:
+    """Words of TLA+, names of helpers, and names that differ only in characters that TLA+ lacks."""
+    names = TlaNames()
+    assert [names.new(name) for name in ("Len", "SumOf", "log.Path", "log_Path", "WF_x", "x")] == [
+        "Len_2", "SumOf_2", "log_Path", "log_Path_2", "n_WF_x", "x",
+    ]  # fmt: skip
+    assert names.local("x", ["x_2"]) == "x_3"
+
+
+def test_a_text_in_a_list_never_moves_to_the_left() -> None:
+    """TLA+ reads the columns of lists: a list within an operand, a call and a `LET` keeps its own."""
+    inner = junction("\\/", [atom("a" * 50), atom("b" * 50)], "FALSE")
+    parts = [combined(inner, "+", atom("c")), let("x", inner, bracketed("f(", [inner], ")"))]
+    text = junction("/\\", parts, "")
+    assert text.level is Tight.JUNCTION
+    assert text.lines == (
+        "/\\ (\\/ " + "a" * 50,
+        "    \\/ " + "b" * 50 + ")",
+        "     + c",
+        "/\\ LET x == \\/ " + "a" * 50,
+        "            \\/ " + "b" * 50,
+        "   IN  f(\\/ " + "a" * 50,
+        "         \\/ " + "b" * 50 + ")",
+    )
+
+
+def test_the_assignments_of_a_path_come_behind_its_conditions(tmp_path: Path) -> None:
+    """Also where a condition follows a branch that assigns: TLC would evaluate what has no value."""
+    path = tmp_path / "late.spec"
+    lines = ["spec late", "var o : (0..2)? = none", "var n : 0..2 = 0", "action take():", "    either:"]
+    lines += ["        n' = get(o)", "    or:", "        n' = 0", "    require o != none", ""]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    take = "take == (o # None /\\ n' = o[1] /\\ UNCHANGED o) \\/ (o # None /\\ n' = 0 /\\ UNCHANGED o)"
+    assert take in made(str(path)).module.splitlines()
+
+
+def test_what_has_no_form_is_rejected_with_its_place() -> None:
+    """Never left out silently."""
+    with pytest.raises(SpecError) as rejected:
+        made("spec/examples/paxos_voting.spec")
+    (diagnostic,) = rejected.value.diagnostics
+    assert (diagnostic.code, diagnostic.where) == ("S704", "spec/examples/paxos_voting.spec:6:1")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(TLC is None, reason="SPECCHK_TLC_JAR does not name a tla2tools.jar")
+@pytest.mark.parametrize(
+    "name", ["barrier", "die_hard", "fair_channel", "leases", "logical_clock", "memory", "peterson", "tcp"]
+)
+def test_tlc_finds_as_many_states(name: str, tmp_path: Path) -> None:
+    """With all of a model's properties, and without symmetry."""
+    program = instantiate(check(f"spec/examples/{name}.spec"), None).program
+    text = exported(program, "M", symmetry=False)
+    files = {"M.tla": text.module, "M.cfg": text.configuration, "Variants.tla": VARIANTS}
+    for file, content in files.items():
+        (tmp_path / file).write_text(content, encoding="utf-8")
+    command = ["java", "-XX:+UseSerialGC", "-cp", str(TLC), "tlc2.TLC", "-continue", "-workers", "1", "M"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    counts = search(program, Options(symmetry=False, keep_going=True)).statistics
+    assert re.findall(r"(\d+) distinct states found", said)[-1:] == [str(counts.distinct)], said
