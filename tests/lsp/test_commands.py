@@ -134,6 +134,18 @@ def test_the_server_answers_while_a_search_runs_and_the_search_can_be_cancelled(
     client.close(path)
 
 
+def test_what_only_values_decide_is_checked_when_a_text_is_saved(client: Client, opened: Path) -> None:
+    text = FLAWED.replace("Most = 5", "Most = 5\n    expect holds").replace(
+        "const Most : int", "const Most : 0..4"
+    )
+    opened.write_text(text)
+    assert client.replace(opened, text) == []
+    client.notify("textDocument/didSave", textDocument={"uri": opened.as_uri()})
+    (error,) = client.diagnostics(opened)
+    assert (error["code"], text.splitlines()[error["range"]["start"]["line"]]) == ("S503", "    Most = 5")
+    assert client.replace(opened, text + "# more\n") == []
+
+
 def test_what_is_not_saved_is_not_run(client: Client, opened: Path) -> None:
     client.replace(opened, FLAWED + "# more\n")
     client.answer(started(client, opened, "small", "run"))

@@ -157,6 +157,19 @@ def test_a_name_that_would_mean_something_else_is_refused(
         assert reason in answer["error"]["message"]
 
 
+def test_a_name_that_another_file_has_already_is_refused(client: Client, lamp: Path) -> None:
+    path = lamp.with_name("more.spec")
+    text = "spec more\nextends lamp\ndef shining(): bool = true\nmodel m:\n    Room = 1\n"
+    assert client.open(path, text) == []
+    at = place(SPEC, "def br|ight")
+    number = client.begin(
+        "textDocument/rename", textDocument={"uri": lamp.as_uri()}, position=at, newName="shining"
+    )
+    message = client.wait(lambda message: message.get("id") == number)["error"]["message"]
+    assert "more.spec with the name `shining`: `shining` is declared twice" in message
+    client.close(path)
+
+
 def test_references_are_those_of_the_same_thing(client: Client, lamp: Path) -> None:
     for marked, count in (("let ne|xt", 2), ("up(|r: Room)", 5), ("const Mo|st", 4), ("def bri|ght", 2)):
         places = client.at(

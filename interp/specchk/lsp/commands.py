@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
@@ -19,10 +20,22 @@ class EditorCommands:
 
     def __init__(self, server: LanguageServer, workspace: Workspace) -> None:
         self.findings: dict[str, dict[str, LastRun]] = {}  # by path and model, the last one last
+        self.errors: dict[str, tuple[str, list[dict[str, Any]]]] = {}  # of a saved text, by path
         self.has_panel = False  # whether the client shows pages itself
         self.on_change: Callable[[], None] = lambda: None
         self._server, self._workspace, self._runs = server, workspace, Runs(server)
         self._files = 0
+
+    async def check(self, path: str) -> None:
+        """Check a saved text as `specchk check` does: for errors that only the constants of models decide."""
+        text = self._workspace.read(path).source.text
+        try:
+            report = await self._runs.report("", ["check", path, "--json"], Path(path).parent)
+        except NoReport:
+            return
+        own = [item for item in report.get("diagnostics", ()) if item["path"] == path and item["line"]]
+        self.errors[path] = text, own
+        self.on_change()
 
     def latest(self, path: str) -> LastRun | None:
         """The last run of a spec's models."""

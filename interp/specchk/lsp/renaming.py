@@ -24,23 +24,23 @@ def renamed(workspace: Workspace, path: str, occurrence: Occurrence, new: str) -
     check_renamable(workspace, path, symbol)
     if not _NAME.fullmatch(new) or new in RESERVED:
         raise NoRename(f"`{new}` is not a name: letters, digits and `_`, and no word of the language")
-    uses = list(workspace.uses(path, symbol))
-    roots = {analysis.path: analysis for analysis, _ in uses}
-    for analysis in roots.values():
-        if analysis.diagnostics:
-            raise NoRename(f"{analysis.path} has errors; names can be changed once it has none")
-    places: dict[str, list[Place]] = {}
-    for _, place in uses:
-        places.setdefault(place[0], []).append(place)
-    texts = {
-        file: _changed(workspace.analysis(root), sorted(of_file), new)
-        for file, of_file in places.items()
-        for root in [next(root for root, found in roots.items() if workspace.text(file, found))]
-    }
+    # Also the specs that use the name nowhere: they may have the new one.
+    roots = workspace.roots(path, symbol)
     for root in roots:
-        _check_meaning(
-            workspace, root, texts, {file: sorted(of_file) for file, of_file in places.items()}, new
-        )
+        if workspace.analysis(root).diagnostics:
+            raise NoRename(f"{root} has errors; names can be changed once it has none")
+    places: dict[str, list[Place]] = {}
+    texts: dict[str, str] = {}
+    for analysis, place in sorted(workspace.uses(path, symbol), key=lambda use: use[1], reverse=True):
+        file, start, end = place
+        text = workspace.text(file, analysis)
+        assert text is not None
+        before = texts.get(file, text.source.text)
+        texts[file] = before[:start] + new + before[end:]
+        places.setdefault(file, []).insert(0, place)
+    kept = KeptChunks(dict(workspace.kept.chunks))
+    for root in roots:
+        _check_meaning(analyse(root, {**workspace.drafts, **texts}, kept), places, new)
     return places
 
 
@@ -60,25 +60,10 @@ def check_renamable(workspace: Workspace, path: str, symbol: Symbol) -> None:
         raise NoRename(f"`{symbol.name}` is the file's name: give it another one with `as`")
 
 
-def _changed(analysis: Analysis, places: list[Place], new: str) -> str:
-    """The text of a file with a name at all places."""
-    text = next(text.source.text for text in analysis.texts if text.source.path == places[0][0])
-    for _, start, end in reversed(places):
-        text = text[:start] + new + text[end:]
-    return text
-
-
-def _check_meaning(
-    workspace: Workspace,
-    root: str,
-    texts: dict[str, str],
-    places: dict[str, list[Place]],
-    new: str,
-) -> None:
-    """Check that a spec has no errors with the new texts, and the new name at the same places only."""
-    tried = analyse(root, {**workspace.drafts, **texts}, KeptChunks())
+def _check_meaning(tried: Analysis, places: dict[str, list[Place]], new: str) -> None:
+    """Check that a spec with the new texts has no errors, and the new name at the same places only."""
     if tried.diagnostics:
-        raise NoRename(f"with the name `{new}`: {tried.diagnostics[0].message}")
+        raise NoRename(f"{tried.path} with the name `{new}`: {tried.diagnostics[0].message}")
     index = index_of(tried)
     own = {text.source.path for text in tried.texts}
     moved = {
@@ -89,4 +74,4 @@ def _check_meaning(
     first = min(moved)
     symbol = index.at(*first)
     if symbol is None or {place[:2] for place in index.of(symbol.symbol)} != moved:
-        raise NoRename(f"`{new}` is the name of something else where `{root}` uses this one")
+        raise NoRename(f"`{new}` is the name of something else where {tried.path} uses this one")

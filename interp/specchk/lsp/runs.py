@@ -53,7 +53,7 @@ class Runs:
         return Path(self._folder.name)
 
     async def report(self, title: str, words: Sequence[str], folder: Path) -> Any:
-        """The JSON that a command prints; raises `NoReport`."""
+        """The JSON that a command prints; raises `NoReport`.  Without a title there is no progress bar."""
         with TemporaryFile() as out:
             errors = await self._run(title, words, folder, out)
             out.seek(0)
@@ -123,7 +123,7 @@ class Runs:
         self._count += 1
         token = f"specchk-{self._count}"
         window = self._server.client_capabilities.window
-        if window is None or not window.work_done_progress:
+        if window is None or not window.work_done_progress or not title:
             return token, False
         await self._server.work_done_progress.create_async(token)
         self._server.work_done_progress.begin(token, lsp.WorkDoneProgressBegin(title, cancellable=True))

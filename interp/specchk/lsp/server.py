@@ -36,7 +36,7 @@ from specchk.lsp.outline import folds, outline
 from specchk.lsp.renaming import NoRename, check_renamable, renamed
 from specchk.lsp.texts import SpecText
 from specchk.lsp.tokens import legend, semantic_tokens
-from specchk.lsp.workspace import Workspace, path_of, reported, uri_of
+from specchk.lsp.workspace import Workspace, deeper, path_of, reported, uri_of
 
 MOST_SYMBOLS = 500  # of all files
 PAUSE_S = 0.01  # after an edit, before its diagnostics
@@ -83,6 +83,12 @@ class Service(Struct):
         self.server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
         self._publish_soon()
 
+    async def saved(self, params: lsp.DidSaveTextDocumentParams) -> None:
+        """A text has been saved: what takes longer is checked beside the server."""
+        path = path_of(params.text_document.uri)
+        if not self.workspace.analysis(path).diagnostics:
+            await self.commands.check(path)
+
     def files_changed(self, params: lsp.DidChangeWatchedFilesParams) -> None:
         """SpecFiles were changed by other programs."""
         for change in params.changes:
@@ -104,6 +110,9 @@ class Service(Struct):
         analysis = self.workspace.analysis(path)
         diagnostics = reported(analysis)
         if analysis.text is not None:
+            text, errors = self.commands.errors.get(path, ("", []))
+            if not diagnostics and text == analysis.text.source.text:
+                diagnostics += [deeper(analysis.text, error) for error in errors]
             diagnostics += marks(analysis.text, self.commands.latest(path), path)
         self.server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics, version))
 
@@ -302,6 +311,7 @@ def service() -> Service:
         (lsp.TEXT_DOCUMENT_DID_OPEN, None, made.opened),
         (lsp.TEXT_DOCUMENT_DID_CHANGE, None, made.changed),
         (lsp.TEXT_DOCUMENT_DID_CLOSE, None, made.closed),
+        (lsp.TEXT_DOCUMENT_DID_SAVE, None, made.saved),
         (lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, None, made.files_changed),
         (lsp.TEXT_DOCUMENT_HOVER, None, made.hover),
         (lsp.TEXT_DOCUMENT_DEFINITION, None, made.definition),

@@ -37,9 +37,12 @@ def semantic_tokens(text: SpecText, index: NameIndex) -> list[int]:
     line, column = 0, 0
     for start, end, kind, modifiers in sorted(_tokens(text, index)):
         place = text.position(start)
-        length = text.position(end).character - place.character
-        same_line = place.line == line
-        data += [place.line - line, place.character - (column if same_line else 0), length, kind, modifiers]
+        # Names, words and numbers are ASCII.
+        length = (
+            end - start if kind != TYPES.index("comment") else text.position(end).character - place.character
+        )
+        before = column if place.line == line else 0
+        data += (place.line - line, place.character - before, length, kind, modifiers)
         line, column = place.line, place.character
     return data
 

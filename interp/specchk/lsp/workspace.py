@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from lsprotocol import types as lsp
 from msgspec import Struct, field
@@ -22,6 +23,7 @@ from specchk.lsp.symbols import NameIndex, Occurrence, Place, Symbol
 from specchk.lsp.texts import KeptChunks, SpecText
 
 MOST_FILES = 2000  # of a folder in which uses of a name are searched
+_WORD = re.compile(r"\w+")
 _NEEDS = re.compile(r"^(?:extends|import|refines)\s+([\w.]+)", re.MULTILINE)
 
 
@@ -122,12 +124,15 @@ class Workspace(Struct):
                 except (OSError, UnicodeDecodeError):
                     continue
 
+    def roots(self, path: str, symbol: Symbol) -> list[str]:
+        """A spec, and those that need the file in which one of its symbols is declared."""
+        declared = self.index(path).declared.get(symbol)
+        return list(dict.fromkeys([path, *self.users(declared[0] if declared is not None else path)]))
+
     def uses(self, path: str, symbol: Symbol) -> Iterator[tuple[Analysis, Place]]:
         """All places that name a symbol of a spec, in it and in the specs that need the symbol's file."""
-        declared = self.index(path).declared.get(symbol)
-        home = declared[0] if declared is not None else path
         met: set[Place] = set()
-        for root in dict.fromkeys([path, *self.users(home)]):
+        for root in self.roots(path, symbol):
             for place in self.index(root).of(symbol):
                 if place not in met:
                     met.add(place)
@@ -177,6 +182,14 @@ def _shown(
         where, message, lsp.DiagnosticSeverity.Error, item.code, source="specchk",
         related_information=notes or None, data={"hint": item.hint},
     )  # fmt: skip
+
+
+def deeper(text: SpecText, error: dict[str, Any]) -> lsp.Diagnostic:
+    """An error that `specchk check --json` reports, at the word where it begins."""
+    start = text.source.line_starts[error["line"] - 1] + error["column"] - 1
+    word = _WORD.match(text.source.text, start)
+    item = Diagnostic(error["code"], error["message"], hint=error["hint"])
+    return _shown(text.range(start, word.end() if word is not None else start + 1), item)
 
 
 def _notes(item: Diagnostic, analysis: Analysis) -> list[lsp.DiagnosticRelatedInformation]:
