@@ -190,6 +190,7 @@ class PartitionLog:
             raise DamagedLogError(str(error)) from error
         except OSError as error:
             raise self._health.fail(f"appending to {self._directory}", error) from error
+        assert self.log_end == self._segments[-1].next_offset, "the log ends with its last segment"
         limit = self._config.flush_messages
         # After the whole request, not after each batch: the caller promises nothing before this returns.
         if limit is not None and self.log_end - self.flushed >= limit:
@@ -324,6 +325,7 @@ class PartitionLog:
         self._fs.fsync_dir(self._directory)
         self.log_end = end
         self.flushed = min(self.flushed, end)
+        assert self.log_start <= end == holder.next_offset, "the log ends with its last segment"
 
     def _note_cut(self, left: Manifest) -> None:
         """Remove synced records that are about to be cut from the manifest and the checkpoints."""
@@ -380,6 +382,7 @@ class PartitionLog:
             if dead:
                 self._fs.fsync_dir(self._directory)
         self._segments = kept
+        assert kept[0].base_offset <= offset <= self.flushed <= self.log_end, "the start is durable"
         return len(dead)
 
     def seal(self) -> None:

@@ -158,6 +158,7 @@ def propose(state: ReplicaState, leading: Leading, isr: tuple[int, ...], out: li
     # The incarnations are fixed now. If a member restarts while the proposal is in flight, it may have lost
     # the records that it had, and the controller must refuse (B18).
     broker_epochs = tuple(map(epoch_of, isr))
+    assert leading.pending is None, "proposals do not overlap"
     leading.pending = PendingIsr(leading.isr, isr, state.next_correlation(), broker_epochs)
     send_proposal(state, leading.pending, out)
 

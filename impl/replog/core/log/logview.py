@@ -81,6 +81,7 @@ class LogView:
         self.leo = batch.base_offset + batch.count
         self.producers.update(batch)
         self.unflushed += batch.count
+        assert self.log_start <= self.hw <= self.leo, "HW is in the log"
         return opened
 
     def truncate_to(self, offset: int) -> bool:
@@ -97,6 +98,7 @@ class LogView:
         if len(batches) == before:
             return False
         self.leo = batches[-1].next_offset if batches else self.log_start
+        assert self.log_start <= self.leo, "the log ends after its start"
         # A truncation below HW happens only after an unclean election or a loss. HW follows, because it must
         # never name an offset that is not there.
         self.hw = min(self.hw, self.leo)
@@ -147,6 +149,7 @@ class LogView:
         # Down, too: a new leader may have a lower HW than this follower learned from the old one, and a
         # follower is not to show more than its leader.
         self.hw = min(max(offset, self.log_start), self.leo)
+        assert self.log_start <= self.hw <= self.leo, "HW is in the log"
 
     def advance_start(self, offset: int) -> bool:
         """Remove records before `offset` (whole batches only), which must not pass HW.
@@ -167,6 +170,8 @@ class LogView:
             del self.batches[0]
             del self._bases[0]
         self.log_start = target
+        assert not self.batches or self.batches[0].next_offset > target, "no batch is below the start"
+        assert self.log_start <= self.hw <= self.leo, "HW is in the log"
         self.epochs.truncate_from_start(target)
         return True
 

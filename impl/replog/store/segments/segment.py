@@ -174,6 +174,8 @@ class Segment:
 
     def append(self, header: BatchHeader, *parts: Buffer) -> None:
         """Write one stamped batch, whole or in parts, at the end of a verified segment."""
+        assert self._is_checked, "nothing follows bytes that were not read"
+        assert header.base_offset == self.contents.next_offset, "a segment has no holes"
         self._file.append(*parts)
         self.contents.note(self.contents.size, header)
         self._sums = None
@@ -308,6 +310,7 @@ class Segment:
 
     def truncate(self, contents: Contents) -> None:
         """Cut the file to these contents, durably, and delete its index files."""
+        assert contents.size <= self.contents.size, "a cut does not grow a file"
         # Durable at once, not with the next flush: after a power loss the cut records would be back, and
         # count again.
         self._file.truncate(contents.size)
