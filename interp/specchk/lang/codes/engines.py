@@ -63,9 +63,8 @@ model small:
         "S704",
         "a part of a spec that has no form in TLA+",
         """`specchk export-tla` writes everything that a verdict depends on, or nothing.  `choose` takes the
-        first of several values, and TLA+ has no order of sets, sequences or maps.  Refinements are
-        claims about the variables of two modules, and are not written.""",
-        """Choose among numbers or names, or omit the property: `--property` names those to write.""",
+        first of several values, and TLA+ has no order of sets, sequences or maps.""",
+        """Choose among numbers, names, or records of these.""",
         """
 spec chosen
 var seen : set[0..1] = {}

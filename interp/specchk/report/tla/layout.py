@@ -144,7 +144,9 @@ def clause(parts: Sequence[tuple[str, Tla]], end: str = "", level: Tight = Tight
     words = sum(len(word) for word, _ in parts)
     if _fits([text for _, text in parts], words + len(parts) + len(end)):
         return Tla((" ".join(word + text.lines[0] for word, text in parts) + end,), level)
-    lines = [line for word, text in parts for line in hang(word, text)]
+    (first, begin), *rest = parts
+    inner = [line for word, text in rest for line in hang(" " * len(end) + word, text)]
+    lines = [*hang(first, begin), *inner]
     return Tla((*lines[:-1], lines[-1] + end), level)
 
 
@@ -172,3 +174,10 @@ def definition(head: str, body: Tla) -> tuple[str, ...]:
     if body.flat is not None and len(head) + len(body.flat) + 4 <= WIDTH:
         return (f"{head} == {body.flat}",)
     return (f"{head} ==", *["    " + line for line in body.lines])
+
+
+def listed(word: str, parts: Sequence[Tla], empty: str) -> Tla:
+    """A list with each part on lines of its own."""
+    if not parts:
+        return atom(empty)
+    return Tla(tuple(line for part in parts for line in part.behind(f"{word} ").lines), Tight.JUNCTION)

@@ -9,10 +9,9 @@ from msgspec import Struct
 
 from specchk.ir import nodes
 from specchk.ir.footprint import steps_list_horizon
-from specchk.ir.program import Clause, Fairness, Form, Program, Property, Refinement, allows_any_end
+from specchk.ir.program import Clause, Form, Program, Property, Refinement, allows_any_end
 from specchk.ir.types import fits, has_horizon, item_of
 from specchk.ir.walk import assignments, inside
-from specchk.lang.text.diagnostics import refusal
 from specchk.meaning.initial import Draw, DrawMap, Named, Part, Solve, SolveMap, Tested, plan
 from specchk.meaning.values import show
 from specchk.report.tla.expressions import Expressions, Scope
@@ -29,10 +28,11 @@ from specchk.report.tla.layout import (
     infix,
     junction,
     let,
+    listed,
     quantified,
 )
 from specchk.report.tla.names import TlaNames
-from specchk.report.tla.statements import Relations
+from specchk.report.tla.steps import Steps
 from specchk.report.tla.types import Types
 from specchk.search.symmetry import symmetry_of
 
@@ -73,9 +73,8 @@ class _Module:
         self.names = TlaNames()
         self.types = Types(program, self.names)
         self.variables = tuple(self.names.new(variable.name) for variable in program.variables)
-        self.actions = tuple(self.names.new(action.name) for action in program.actions)
         self.expressions = Expressions(self.types, self.variables)
-        self.statements = Relations(self.expressions)
+        self.steps = Steps(program, self.expressions)
         self.notes: list[str] = []
         self.symmetry = symmetry
         self.config: dict[str, list[str]] = {}  # the sections of the configuration
@@ -83,8 +82,8 @@ class _Module:
     def text(self) -> Exported:
         """All parts; those that use a helper come before the helpers are written."""
         parts = [
-            self._init(), *map(self._action, range(len(self.actions))), self._next(), self._fairness(),
-            self._invariants(), self._steps(), self._liveness(), self._witnesses(),
+            self._init(), *self.steps.definitions(), self._next(), self._fairness(),
+            self._invariants(), self._step_claims(), self._liveness(), self._witnesses(),
             self._symmetry(wanted=self.symmetry), self._view(),
         ]  # fmt: skip
         body = [line for part in parts if part for line in (*part, "")]
@@ -181,50 +180,12 @@ class _Module:
         each = quantified(f"\\A {key} \\in ", keys, _in(place, items))
         return [_in(name, maps), each, *within]
 
-    def _action(self, index: int) -> list[str]:
-        action = self.program.actions[index]
-        scope: Scope = {}
-        names = []
-        for param in action.params:
-            name, scope = self.expressions.bind(param, scope)
-            names.append(name)
-        head = f"{self.actions[index]}({', '.join(names)})" if names else self.actions[index]
-        return list(definition(head, self.statements.action(action.body, scope)))
-
-    def _instances(self, index: int, given: dict[int, Tla], behind: str = "") -> Tla:
-        """That some instance of an action is taken, with the parameters that are given."""
-        taken: list[Tla] = []
-        scope: Scope = {}
-        bound: list[tuple[str, Tla]] = []
-        for at, param in enumerate(self.program.actions[index].params):
-            if at in given:
-                taken.append(given[at])
-                continue
-            name, scope = self.expressions.bind(param, scope)
-            taken.append(atom(name))
-            bound.append((f"{name} \\in ", at_least(self.types.all_of(param.type), Tight.INFIX)))
-        text = call(self.actions[index], *taken).closed(behind).at(Tight.JUNCTION if behind else Tight.ATOM)
-        if all(domain.flat is not None for _, domain in bound) and bound:
-            (head, first), rest = bound[0], [name + domain.lines[0] for name, domain in bound[1:]]
-            return quantified(f"\\E {head}", atom(", ".join([first.lines[0], *rest])), text)
-        for head, domain in reversed(bound):
-            text = quantified(f"\\E {head}", domain, text)
-        return text
-
     def _next(self) -> list[str]:
-        tests = self._horizon_tests()
-        steps = [
-            self._instances(index, {}, " /\\ InHorizon'" if tests else "")
-            for index in range(len(self.actions))
-        ]
-        lines = []
+        tests, lines = self._horizon_tests(), []
         if tests:
-            lines += [
-                "\\* A step above a horizon is not taken.",
-                *definition("InHorizon", junction("/\\", tests, "")),
-                "",
-            ]
-        return [*lines, *definition("Next", _listed("\\/", steps, "FALSE"))]
+            lines += ["\\* A step above a horizon is not taken."]
+            lines += [*definition("InHorizon", junction("/\\", tests, "")), ""]
+        return [*lines, *definition("Next", self.steps.each(" /\\ InHorizon'" if tests else ""))]
 
     def _horizon_tests(self) -> list[Tla]:
         """For each variable in which a step may store a number above its horizon, that it has none."""
@@ -244,24 +205,9 @@ class _Module:
         """The fairness that a temporal property may assume, and the whole specification."""
         if not self.program.fairness:
             return ["Spec == Init /\\ [][Next]_vars"]
-        conditions = [text for fair in self.program.fairness for text in self._fair(fair)]
-        lines = definition("Fairness", _listed("/\\", conditions, "TRUE"))
+        conditions = [text for fair in self.program.fairness for text in self.steps.fair(fair)]
+        lines = definition("Fairness", listed("/\\", conditions, "TRUE"))
         return [*lines, "", "Spec == Init /\\ [][Next]_vars /\\ Fairness"]
-
-    def _fair(self, fair: Fairness) -> list[Tla]:
-        texts = []
-        for row in fair.rows:
-            ways = []
-            for (index, kept), values in zip(fair.actions, row, strict=True):
-                params = self.program.actions[index].params
-                given = {
-                    at: self.types.value(value, params[at].type)
-                    for at, value in zip(kept, values, strict=True)
-                }
-                ways.append(self._instances(index, given))
-            of = junction("\\/", ways, "FALSE")
-            texts.append(of.behind(f"{'SF' if fair.strong else 'WF'}_vars(", Tight.ATOM).closed(")"))
-        return texts
 
     # Properties
 
@@ -269,7 +215,7 @@ class _Module:
         kinds = zip(self.program.variables, self.variables, strict=True)
         typed = [self.types.inside(variable.type, atom(name), ()) for variable, name in kinds]
         lines = ["\\* A value outside its declared range is undefined in the spec.", "TypeOK =="]
-        lines += ["    " + line for line in _listed("/\\", [t for t in typed if t is not None], "TRUE").lines]
+        lines += ["    " + line for line in listed("/\\", [t for t in typed if t is not None], "TRUE").lines]
         self._configure("INVARIANTS", "TypeOK")
         for prop in self.program.invariants:
             lines += ["", *self._predicate(prop, "INVARIANTS")]
@@ -296,8 +242,7 @@ class _Module:
         if steps_list_horizon(self.program):
             self._note("deadlocks are not checked: actions try all numbers up to a horizon, not larger ones")
             return []
-        steps = _listed("\\/", [self._instances(index, {}) for index in range(len(self.actions))], "FALSE")
-        lines = ["", *definition("Steps", steps)]
+        lines = ["", *definition("Steps", self.steps.each())]
         allowed = [Tla(("ENABLED Steps",), Tight.NOT)]
         if fine is not None:
             allowed.insert(0, self.expressions.expr(fine.body, {}))
@@ -308,26 +253,44 @@ class _Module:
         self._configure("INVARIANTS", "NoDeadlock")
         return [*lines, "", *definition("NoDeadlock", junction("\\/", allowed, ""))]
 
-    def _steps(self) -> list[str]:
+    def _step_claims(self) -> list[str]:
         lines: list[str] = []
         for prop in self.program.step_invariants:
-            if isinstance(prop, Refinement):
-                raise refusal(
-                    "S704", prop.span, f"the refinement `{prop.name}` is not written in TLA+ yet",
-                    "leave it out: name the other properties with --property",
-                )  # fmt: skip
             name = self.names.new(prop.name)
             self._configure("PROPERTIES", name)
-            body = at_least(self.expressions.expr(prop.body, {}), Tight.OPEN)
-            lines += [*definition(name, body.behind("[][", Tight.ATOM).closed("]_vars")), ""]
+            if isinstance(prop, Refinement):
+                lines += [*self._refinement(prop, name), ""]
+                continue
+            body = self._expr(prop.body).behind("[][", Tight.ATOM).closed("]_vars")
+            lines += [*definition(name, body), ""]
         return lines[:-1]
+
+    def _refinement(self, prop: Refinement, name: str) -> list[str]:
+        """The other spec's behaviour over what its variables are here: primes apply to definitions, too."""
+        abstract = prop.abstract
+        if abstract.fairness:
+            self._note(
+                f"the fairness of `{prop.name}` ({prop.span.where}) is not claimed: TLC cannot check it"
+            )
+        images = [self.names.new(f"{name}_{variable.name}") for variable in abstract.variables]
+        lines = [f"\\* The variables of `{prop.name}`, which this spec refines."]
+        for image, value in zip(images, prop.images, strict=True):
+            lines += definition(image, self._expr(value))
+        steps = Steps(abstract, Expressions(self.types, tuple(images)), f"{name}_")
+        for own in steps.definitions():
+            lines += ["", *own]
+        begins, takes, all_ = (self.names.new(f"{name}_{word}") for word in ("Init", "Next", "vars"))
+        lines += ["", *definition(begins, self._expr(prop.initial.body))]
+        lines += ["", *definition(takes, steps.each()), ""]
+        lines += definition(all_, bracketed("<<", list(map(atom, images)), ">>"))
+        return [*lines, "", f"{name} == {begins} /\\ [][{takes}]_{all_}"]
 
     def _liveness(self) -> list[str]:
         lines: list[str] = []
         for prop in self.program.liveness:
             name = self.names.new(prop.name)
             self._configure("PROPERTIES", name)
-            lines += [*definition(name, _listed("/\\", list(map(self._clause, prop.clauses)), "TRUE")), ""]
+            lines += [*definition(name, listed("/\\", list(map(self._clause, prop.clauses)), "TRUE")), ""]
         return lines[:-1]
 
     def _clause(self, clause_: Clause) -> Tla:
@@ -427,10 +390,3 @@ def _annotated(names: Sequence[tuple[str, str]]) -> list[str]:
     for number, (name, kind) in enumerate(names, 1):
         lines += [f"    \\* @type: {kind};", f"    {name}{',' if number < len(names) else ''}"]
     return lines
-
-
-def _listed(word: str, parts: Sequence[Tla], empty: str) -> Tla:
-    """A list with each part on lines of its own."""
-    if not parts:
-        return atom(empty)
-    return Tla(tuple(line for part in parts for line in part.behind(f"{word} ").lines), Tight.JUNCTION)
