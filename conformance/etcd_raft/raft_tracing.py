@@ -23,6 +23,7 @@ ROLES = MappingProxyType(
 )  # fmt: skip
 FIELDS = MappingProxyType(
     {
+        "elapsed": "elapsed[{0}]",
         "term": "term[{0}]",
         "commit": "commit[{0}]",
         "last": "len(log[{0}])",
@@ -45,6 +46,10 @@ class RaftTracing(Tracing):
     def __init__(self, program: Program, recording: Recording) -> None:
         super().__init__(program, recording)
         self._logs: dict[str, tuple[int, list[int]]] = {}
+        self._sent_messages: dict[str, Mapping[str, Any]] = {}
+        self._numbers: dict[str, int] = {}
+        self._copies: dict[str, int] = {}
+        self._starts: dict[str, int] = {}
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
@@ -64,9 +69,15 @@ class RaftTracing(Tracing):
         return Ways(tuple((*way, *sent) for way in ways))
 
     def _sent(self, found: Event) -> Iterable[Call]:
-        me = found["at"]
+        me, starts = found["at"], found["after"]["starts"]
         start, log = self._log(found)
+        if starts != self._starts.get(me, 0) + (found["event"] == "restart"):
+            raise ImpossibleEvent(
+                f"it has started {starts} times, and {self._starts.get(me, 0)} times before"
+            )
+        self._starts[me] = starts
         for m in found.get("sent", ()):
+            self._number(m)
             if (
                 m["kind"] in ("MsgApp", "MsgSnap", "MsgHeartbeat", "MsgTimeoutNow")
                 and m["term"] != found["after"]["term"]
@@ -87,11 +98,30 @@ class RaftTracing(Tracing):
             elif m["kind"] == "MsgHeartbeat":
                 yield Call("send_heartbeat", (me, m["to"], m["commit"]))
 
+    def _number(self, m: Mapping[str, Any]) -> None:
+        """The messages of a node are numbered without gaps."""
+        sender, number = m["id"].split("/")
+        before = self._numbers.get(sender, 0)
+        if int(number) != before + 1:
+            raise ImpossibleEvent(f"message {m['id']} is sent after {sender}/{before}")
+        self._numbers[sender], self._sent_messages[m["id"]] = before + 1, m
+
+    def _receive(self, m: Mapping[str, Any]) -> None:
+        """A message is received as it was sent, once or more often."""
+        copy = self._copies.get(m["id"], 0)
+        if self._sent_messages.get(m["id"]) != {field: m[field] for field in m if field != "copy"}:
+            raise ImpossibleEvent(f"message {m['id']} was not sent like this")
+        if m.get("copy", 0) != copy:
+            raise ImpossibleEvent(f"message {m['id']} is received as copy {m.get('copy', 0)}, after {copy}")
+        self._copies[m["id"]] = copy + 1
+
     def _log(self, found: Event) -> tuple[int, list[int]]:
-        after = found["after"]
-        if "start" in after:
-            self._logs[found["at"]] = after["start"], after.get("log", [])
-        return self._logs.get(found["at"], (0, []))
+        me, after = found["at"], found["after"]
+        before = self._logs.get(me, (0, []))
+        if (after["start"] != before[0]) != (found["event"] == "compact") and found["event"] != "MsgSnap":
+            raise ImpossibleEvent(f"its log starts at {after['start']}, and at {before[0]} before")
+        self._logs[me] = after["start"], after.get("log", before[1])
+        return self._logs[me]
 
     @event("tick")
     def tick(self, found: Event) -> Ways:
@@ -126,6 +156,13 @@ class RaftTracing(Tracing):
         """A leader may send something else."""
         return self.calls(found, ())
 
+    @event("lost")
+    def lost(self, found: Event) -> Ways:
+        """The end: every other message was received."""
+        if self._sent_messages.keys() - self._copies.keys() != set(found.get("lost", ())):
+            raise ImpossibleEvent("a message was neither received nor lost")
+        return Ways(((),))
+
     @event("panic")
     def panic(self, found: Event) -> Ways:
         """A node has found its own state impossible."""
@@ -138,6 +175,7 @@ class RaftTracing(Tracing):
         m = found["with"]
         if m["to"] != found["at"]:
             raise ImpossibleEvent("a message arrives at another node")
+        self._receive(m)
         return self.calls(found, *steps(found["at"], m["from"], m["term"], m))
 
     @event("MsgVote")
@@ -150,7 +188,7 @@ class RaftTracing(Tracing):
                 yield (Call("refuse_vote" if reply["reject"] else "vote", (me, other, term)),)
             if not replies:
                 yield (Call("ignore_request", (me, other, term, False)),)
-                yield (Call("ignore_earlier", (me, term, False)),)
+                yield (Call("ignore_earlier", (me, term, False, False)),)
 
         return self.received(found, steps)
 
@@ -189,14 +227,14 @@ class RaftTracing(Tracing):
                 yield from self._late(me, other, term, "pre_candidate")
             else:
                 yield (Call("count_pre_vote", (me, other, term)),)
-                yield (Call("ignore_earlier", (me, term, False)),)
+                yield (Call("ignore_earlier", (me, term, False, False)),)
                 yield (Call("ignore_answer", (me, other, term, "pre_candidate")),)
 
         return self.received(found, steps)
 
     def _late(self, me: str, other: str, term: int, role: str) -> Iterable[Step]:
         yield (Call("learn_term", (me, other, term)),)
-        yield (Call("ignore_earlier", (me, term, False)),)
+        yield (Call("ignore_earlier", (me, term, False, False)),)
         yield (Call("ignore_answer", (me, other, term, role)),)
 
     @event("MsgApp")
@@ -206,7 +244,7 @@ class RaftTracing(Tracing):
         def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
             count, replies = len(m.get("entries", ())), answers(found, "MsgAppResp")
             if term < found["after"]["term"]:
-                yield (Call("ignore_earlier", (me, term, bool(replies))),)
+                yield (Call("ignore_earlier", (me, term, True, bool(replies))),)
             for reply in replies if term == found["after"]["term"] else ():
                 if reply["reject"]:
                     yield (Call("refuse_entries", (me, term, m["index"])),)
@@ -225,7 +263,7 @@ class RaftTracing(Tracing):
         def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
             if answers(found, "MsgHeartbeatResp"):
                 yield (Call("heartbeat", (me, term, m["commit"])),)
-            yield (Call("ignore_earlier", (me, term, bool(answers(found, "MsgAppResp")))),)
+            yield (Call("ignore_earlier", (me, term, True, bool(answers(found, "MsgAppResp")))),)
 
         return self.received(found, steps)
 
@@ -235,7 +273,7 @@ class RaftTracing(Tracing):
 
         def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
             yield (Call("install", (me, term, m["index"])),)
-            yield (Call("ignore_earlier", (me, term, False)),)
+            yield (Call("ignore_earlier", (me, term, False, False)),)
 
         return self.received(found, steps)
 
@@ -268,21 +306,26 @@ class RaftTracing(Tracing):
         def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
             yield (Call("stand_at_once", (me, term)),)
             yield (Call("stay", (me, term)),)
-            yield (Call("ignore_earlier", (me, term, False)),)
+            yield (Call("ignore_earlier", (me, term, False, False)),)
 
         return self.received(found, steps)
 
     def after(self, found: Event) -> Iterable[Seen]:
         """What the node is after the step."""
-        me, after = found["at"], found["after"]
+        me, after = found["at"], found.get("after")
+        if after is None:
+            return
         for field, expression in FIELDS.items():
             yield Seen(field, expression.format(me), after[field])
         yield Seen("role", f"role[{me}]", ROLES[after["role"]])
         for field, variable in (("vote", "voted"), ("lead", "lead"), ("transfer", "transfer")):
             yield Seen(field, f"{variable}[{me}]", after[field] or None)
-        if "start" in after:
-            yield Seen("log", f"suffix(log[{me}], {after['start']})", after.get("log", []))
+        if "log" in after:
+            yield Seen("log", f"suffix(log[{me}], {after['start']})", after["log"])
         for other, n in after.get("match", {}).items():
             yield Seen("match", f"matched[{me}][{other}]", n)
-        if "active" in after:
-            yield Seen("active", f"active[{me}]", frozenset(after["active"]))
+        if after["role"] in ("StateCandidate", "StatePreCandidate"):
+            yield Seen("yes", f"yes[{me}]", frozenset(after.get("yes", ())))
+            yield Seen("no", f"no[{me}]", frozenset(after.get("no", ())))
+        if after["role"] == "StateLeader":
+            yield Seen("active", f"active[{me}] - {{{me}}}", frozenset(after.get("active", ())))

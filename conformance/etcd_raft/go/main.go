@@ -34,6 +34,7 @@ type Event struct {
 	Sent  []*Message `json:"sent,omitempty"`
 	After *State     `json:"after,omitempty"`
 	Why   string     `json:"why,omitempty"` // of a panic
+	Lost  []string   `json:"lost,omitempty"`
 }
 
 type run struct {
@@ -41,8 +42,9 @@ type run struct {
 	config  Config
 	nodes   []Node
 	logs    [][]uint64 // as shown last
-	starts  []uint64
 	seqs    []int
+	sent    []int // messages by a node
+	boots   []int // its restarts
 	way     []*Message
 	broken  map[[2]uint64]bool
 	events  []Event
@@ -68,8 +70,7 @@ func newRun(seed int64, config Config) *run {
 	for n := 1; n <= config.Servers; n++ {
 		r.nodes = append(r.nodes, NewNode(uint64(n), config))
 		r.logs = append(r.logs, nil)
-		r.starts = append(r.starts, 0)
-		r.seqs = append(r.seqs, 0)
+		r.seqs, r.sent, r.boots = append(r.seqs, 0), append(r.sent, 0), append(r.boots, 0)
 	}
 	return r
 }
@@ -90,13 +91,22 @@ func (r *run) take(id uint64, event Event, input func(Node)) (ok bool) {
 	}()
 	input(node)
 	event.Sent = node.Store()
+	for _, m := range event.Sent {
+		r.sent[id-1]++
+		m.ID = fmt.Sprintf("%s/%d", event.At, r.sent[id-1])
+	}
+	if event.Event == "restart" {
+		r.boots[id-1]++
+	}
 	state := node.State()
-	start := node.Start()
-	if event.Event == "restart" || start != r.starts[id-1] || !reflect.DeepEqual(state.Log, r.logs[id-1]) {
-		r.logs[id-1], r.starts[id-1] = state.Log, start
-		state.Start = &start
-	} else {
+	state.Starts = r.boots[id-1]
+	if state.Role == "StateFollower" || state.Role == "StateLeader" {
+		state.Yes, state.No = nil, nil
+	}
+	if event.Event != "restart" && reflect.DeepEqual(*state.Log, r.logs[id-1]) {
 		state.Log = nil
+	} else {
+		r.logs[id-1] = *state.Log
 	}
 	r.entries, r.terms = max(r.entries, state.Last), max(r.terms, state.Term)
 	event.After = &state
@@ -137,7 +147,10 @@ func (r *run) deliver() bool {
 		}
 		return true
 	}
-	return r.take(m.to, Event{Event: m.Kind, With: m}, func(n Node) { n.Receive(m) })
+	shown := *m
+	shown.Copy = m.received
+	m.received++
+	return r.take(m.to, Event{Event: m.Kind, With: &shown}, func(n Node) { n.Receive(m) })
 }
 
 func (r *run) faults() bool {
@@ -154,10 +167,12 @@ func (r *run) faults() bool {
 	case 2, 3:
 		r.broken = map[[2]uint64]bool{}
 	case 4:
-		return r.take(id, Event{Event: "restart"}, Node.Restart)
+		if !bootstraps || len(r.logs[id-1]) > 0 {
+			return r.take(id, Event{Event: "restart"}, Node.Restart)
+		}
 	case 5: // it has taken an input, and stored nothing of it
 		for at, m := range r.way {
-			if m.to == id {
+			if m.to == id && (!bootstraps || len(r.logs[id-1]) > 0) {
 				r.way = append(r.way[:at:at], r.way[at+1:]...)
 				return r.take(id, Event{Event: "restart"}, func(n Node) { n.Receive(m); n.Restart() })
 			}
@@ -201,6 +216,25 @@ func (r *run) step() bool {
 	return true
 }
 
+// settle says at the end which messages nobody received.
+func (r *run) settle() {
+	received := map[string]bool{}
+	for _, event := range r.events {
+		if event.With != nil {
+			received[event.With.ID] = true
+		}
+	}
+	event := Event{At: "network", Seq: 1, Event: "lost"}
+	for _, from := range r.events {
+		for _, m := range from.Sent {
+			if !received[m.ID] {
+				event.Lost = append(event.Lost, m.ID)
+			}
+		}
+	}
+	r.events = append(r.events, event)
+}
+
 func (r *run) write(path string, seed int64) {
 	file, err := os.Create(path)
 	must(err)
@@ -236,8 +270,9 @@ func main() {
 			chosen = *mode
 		}
 		r := newRun(seed, Config{*servers, chosen == "both" || chosen == "pre-vote", chosen == "both" || chosen == "check-quorum"})
-		for len(r.events) < *events && r.terms < 60 && r.step() {
+		for len(r.events) < *events-1 && r.terms < 60 && r.step() {
 		}
+		r.settle()
 		r.write(filepath.Join(*out, fmt.Sprintf("seed-%d.ndjson", seed)), seed)
 	}
 }

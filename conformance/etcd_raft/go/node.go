@@ -4,6 +4,8 @@ package main
 
 // Message is what a recording shows of a message; raw is raft's own.
 type Message struct {
+	ID      string   `json:"id"`             // its sender, and its number there
+	Copy    int      `json:"copy,omitempty"` // how often it was received before
 	Kind    string   `json:"kind"`
 	From    string   `json:"from,omitempty"`
 	To      string   `json:"to,omitempty"`
@@ -16,10 +18,11 @@ type Message struct {
 	Forced  bool     `json:"forced,omitempty"`
 
 	from, to uint64
+	received int
 	raw      any
 }
 
-// State is what a recording shows of a node; Active and Match only of a leader.
+// State is what a recording shows of a node; Active and Match only of a leader, and Yes and No of who may become one.
 type State struct {
 	Term     uint64            `json:"term"`
 	Vote     string            `json:"vote"`
@@ -27,12 +30,16 @@ type State struct {
 	Lead     string            `json:"lead"`
 	Commit   uint64            `json:"commit"`
 	Transfer string            `json:"transfer"`
+	Elapsed  int64             `json:"elapsed"` // ticks
+	Starts   int               `json:"starts"`
+	Yes      []string          `json:"yes,omitempty"`
+	No       []string          `json:"no,omitempty"`
 	Last     uint64            `json:"last"`
 	LastTerm uint64            `json:"last_term"`
 	Match    map[string]uint64 `json:"match,omitempty"`
 	Active   []string          `json:"active,omitempty"`
-	Start    *uint64           `json:"start,omitempty"` // how many entries are compacted
-	Log      []uint64          `json:"log,omitempty"`   // the terms of the others
+	Start    uint64            `json:"start"`         // how many entries are compacted
+	Log      *[]uint64         `json:"log,omitempty"` // the terms of the others, where they changed
 }
 
 // Config is the configuration of all nodes of a run.
@@ -43,8 +50,8 @@ type Config struct {
 }
 
 const (
-	electionTicks  = 5
-	heartbeatTicks = 2
+	electionTicks  = 3
+	heartbeatTicks = 1
 	messageBytes   = 64 // some five entries
 )
 

@@ -12,8 +12,11 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 )
 
-// firstTerm is that of a new node.
-const firstTerm = 0
+// firstTerm is that of a new node; v3.3 takes a node with an empty log for new.
+const (
+	firstTerm  = 0
+	bootstraps = false
+)
 
 type disk struct {
 	*raft.MemoryStorage
@@ -114,13 +117,14 @@ func (n *node) State() State {
 	last, err := n.disk.LastIndex()
 	must(err)
 	shown := State{
+		Start: n.Start(), Log: &[]uint64{},
 		Term: status.GetTerm(), Vote: name(status.GetVote()), Role: status.RaftState.String(), Lead: name(status.Lead),
-		Commit: status.GetCommit(), Transfer: name(status.LeadTransferee), Last: last,
+		Commit: status.GetCommit(), Last: last,
 	}
 	for at := n.Start() + 1; at <= last; at++ {
 		term, err := n.disk.Term(at)
 		must(err)
-		shown.Log = append(shown.Log, term)
+		*shown.Log = append(*shown.Log, term)
 	}
 	shown.LastTerm, err = n.disk.Term(last)
 	must(err)
@@ -128,11 +132,13 @@ func (n *node) State() State {
 		shown.Match = map[string]uint64{}
 		for id, progress := range status.Progress {
 			shown.Match[name(id)] = progress.Match
-			if progress.RecentActive {
+			if progress.RecentActive && id != n.id { // whether it says so of itself differs by release
 				shown.Active = append(shown.Active, name(id))
 			}
 		}
 		sort.Strings(shown.Active)
 	}
+	elapsed, transfer, yes, no := hidden(n.RawNode)
+	shown.Elapsed, shown.Transfer, shown.Yes, shown.No = elapsed, name(transfer), yes, no
 	return shown
 }
