@@ -56,7 +56,7 @@ def by_tlc(folder: Path, name: str, jar: str, seconds: float, violated: list[lis
     command = ["java", "-Xmx4g", "-Xss64m", "-XX:+UseSerialGC", "-cp", jar, "tlc2.TLC", "-continue", *ends]
     said = run(*command, "-workers", "1", "-noGenerateSpecTE", name, cwd=folder, seconds=seconds)
     states = re.findall(r"(\d+) distinct states found, 0 states left", said)
-    names = set(re.findall(r"(?:Invariant|property|Property) (\w+) .*violated", said))
+    names = set(re.findall(r"(?:Invariant|property|Property) (\w+) (?:.* )?is violated", said))
     # A conjunct of a property, as those of a refinement are, has a place and no name.
     names = {"refinement" if name == "line" else name for name in names}
     temporal = re.search(r"Temporal propert\w+ .*violated", said) is not None
