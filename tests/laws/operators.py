@@ -33,6 +33,7 @@ from specchk.ir.typing import result_type
 from specchk.lang.check.builtins import BUILTINS
 from specchk.lang.text.source import Source, Span
 from specchk.meaning import operators as meaning
+from specchk.meaning import rules
 from specchk.meaning.evaluate import Check, Env, Evaluator, checker
 from specchk.meaning.texts.joined import RuleText
 from specchk.meaning.undefined import BeyondHorizon, Undefined
@@ -192,11 +193,11 @@ def may_be_undefined(expr: Expr, kinds: Signature) -> bool:
 
 
 def untabled(op: Op) -> list[str]:
-    """The tables without an entry for an operator."""
+    """The tables without an entry for an operator, which is not on the page of rules either."""
     return [
         f"{op.name} is not in {name}"
-        for name, (room, rules) in TABLES.items()
-        if op not in getattr(room, rules)
+        for name, (room, table) in TABLES.items()
+        if op not in getattr(room, table) and (op not in rules.DERIVED or room is meaning)
     ]
 
 

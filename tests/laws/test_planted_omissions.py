@@ -9,6 +9,8 @@ from laws import operators
 from laws.operators import TABLES, miscarded, unmarked, untabled, untried, unwritten, wordless
 from native.emitted import miscompiled, misjudged
 from specchk.ir.ops import Op, always, never
+from specchk.meaning import rules
+from specchk.native.values.expressions import RULES
 
 by_name = pytest.mark.parametrize("op", Op, ids=lambda op: op.name)
 
@@ -24,11 +26,12 @@ def names(findings: list[str], op: Op) -> bool:
 
 @by_name
 def test_an_operator_missing_in_a_table_is_named(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the meaning's, the native engine's or the encoding's."""
-    for room, rules in TABLES.values():
+    """In the meaning's, the native engine's or the encoding's, and on the page of rules."""
+    for room, table in TABLES.values():
         with monkeypatch.context() as patch:
-            table = getattr(room, rules)
-            patch.setattr(room, rules, {other: rule for other, rule in table.items() if other is not op})
+            for place, name in ((room, table), (rules, "DERIVED")):
+                kept = {other: rule for other, rule in getattr(place, name).items() if other is not op}
+                patch.setattr(place, name, kept)
             assert names(untabled(op), op)
 
 
@@ -60,7 +63,7 @@ def test_an_operator_without_its_parts_is_named(op: Op, monkeypatch: pytest.Monk
     assert names(miscarded(op), op)
 
 
-@pytest.mark.parametrize("op", [op for op in Op if op.card.is_part], ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [op for op in RULES if op.card.is_part], ids=lambda op: op.name)
 def test_an_operator_that_gives_a_part_is_named(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its code would be of the argument's type where a wider one is read."""
     plant(monkeypatch, op, is_part=False)

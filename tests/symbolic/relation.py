@@ -86,7 +86,7 @@ class Relation:
         self.solver = z3.Solver()
         self.solver.add(fresh.facts)
         self.open = {id(outcome): mentions(outcome.guard) for i in self.instances for outcome in i.outcomes}
-        self.open |= {id(fault): mentions(fault.when) for i in self.instances for fault in i.faults}
+        self.open |= {id(fault): mentions(fault) for i in self.instances for fault in i.faults}
 
     def differences(self, state: Any) -> list[str]:
         """The differences between the encoding and the reference interpreter in a state."""
@@ -113,7 +113,7 @@ class Relation:
                 wanted: bool | None = bool(test(env))
             except Undefined:
                 wanted = None
-            found = None if any(reading.truth(f.when) for f in faults) else reading.truth(tree)
+            found = None if any(reading.truth(f) for f in faults) else reading.truth(tree)
             if found != wanted:
                 yield f"{name} is {found}, not {wanted}"
 
@@ -136,7 +136,7 @@ class Relation:
 
     def _fails(self, reading: ModelReader, instance: ActionInstance) -> bool:
         return any(
-            self.solver.check(fault.when) == z3.sat if self.open[id(fault)] else reading.truth(fault.when)
+            self.solver.check(fault) == z3.sat if self.open[id(fault)] else reading.truth(fault)
             for fault in instance.faults
         )
 

@@ -25,7 +25,8 @@ from specchk.ir import nodes
 from specchk.ir.ranges import without_horizons
 from specchk.ir.types import Bag, Int, Map, Option, Record, Seq, Set, Type, Union, show
 from specchk.lang.text.source import Source, Span
-from specchk.meaning.operators import RULES, TextRule, distinct
+from specchk.meaning.operators import RULES, TextRule
+from specchk.meaning.rules import distinct
 from specchk.meaning.texts.joined import (
     MOST_DEEP,
     RuleText,

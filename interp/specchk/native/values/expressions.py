@@ -17,6 +17,7 @@ from specchk.codegen import ir
 from specchk.ir import nodes
 from specchk.ir.types import Int, Map, Option, Set, Type, Union, of_shape
 from specchk.ir.typing import result_type
+from specchk.meaning.reading import read
 from specchk.meaning.values import universe
 from specchk.native.machine.asm import I1, I64, Asm, Val, code_type
 from specchk.native.machine.layout import WORD, StateLayout, is_sparse, key_count, mask
@@ -129,9 +130,20 @@ class ExpressionEmitter:
 
     def _applied(self, expr: nodes.Apply) -> Val:
         """A part of an argument, in the argument's type for it, which passes may have narrowed."""
+        if expr.op not in RULES:
+            return self._by_rule(expr)
         value = RULES[expr.op](self, expr)
         if expr.op.card.is_part and (given := result_type(expr.op, expr.args, expr.data)) != expr.type:
             return self.codes.convert(value, given, expr.type)
+        return value
+
+    def _by_rule(self, expr: nodes.Apply) -> Val:
+        (faults, body), outer = read(expr), self.locals
+        self.locals = {slot: (self.value(arg), arg.type) for slot, arg in enumerate(expr.args)}
+        for fault in faults:
+            self.fault_if(self.value(fault))
+        value = self.of_type(body, expr.type)
+        self.locals = outer
         return value
 
     def count(self, point: int) -> None:

@@ -1,7 +1,8 @@
-"""The strict operators as instructions: operator -> rule, total over `Op` (checked by a test of the laws).
+"""The strict operators as instructions: operator -> rule, with the page of rules total over `Op` (by a law).
 
-`meaning.operators` defines the operators; here they are only translated.  Sets, sequences and bags have
-rooms of their own (`set_rules`, `sequence_rules`).
+`meaning.rules` defines the operators; here they are only translated, and those in terms of others only where
+reading their rules would be slower.  Sets, sequences and bags have rooms of their own (`set_rules`,
+`sequence_rules`).
 """
 
 from __future__ import annotations
@@ -52,13 +53,6 @@ def _floor(e: Emitter, expr: Apply, *, modulo: bool) -> Val:
     if modulo:
         return e.asm.select(crooked, e.asm.add(rest, right), rest)
     return e.asm.select(crooked, e.asm.sub(quotient, 1), quotient)
-
-
-def _decreased(e: Emitter, expr: Apply) -> Val:
-    new, old = args_of(e, expr)
-    e.asm.leave_if(e.asm.cmp("<", new, 0), e.undefined)
-    e.asm.leave_if(e.asm.cmp("<=", old, new), e.undefined)
-    return new
 
 
 def _record(e: Emitter, expr: Apply) -> Val:
@@ -144,12 +138,10 @@ def _map_set(e: Emitter, expr: Apply) -> Val:
 
 RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {
-        Op.EQ: _equal, Op.NE: lambda e, x: e.asm.negate(_equal(e, x)),
-        Op.LT: _compare("<"), Op.LE: _compare("<="), Op.NOT: lambda e, x: e.asm.negate(e.value(x.args[0])),
-        Op.NEG: lambda e, x: e.asm.sub(0, e.value(x.args[0])),
+        Op.EQ: _equal, Op.LT: _compare("<"), Op.LE: _compare("<="),
+        Op.NOT: lambda e, x: e.asm.negate(e.value(x.args[0])),
         Op.ADD: _arithmetic("add"), Op.SUB: _arithmetic("sub"), Op.MUL: _arithmetic("mul"),
         Op.DIV: lambda e, x: _floor(e, x, modulo=False), Op.MOD: lambda e, x: _floor(e, x, modulo=True),
-        Op.MIN: _arithmetic("min"), Op.MAX: _arithmetic("max"), Op.DECREASED: _decreased,
         Op.RECORD: _record, Op.FIELD: _field, Op.WITH_FIELD: _with_field,
         Op.VARIANT: _variant, Op.IS_VARIANT: _is_variant, Op.SOME: _some, Op.GET: _get, Op.GET_OR: _get_or,
         Op.MAP: _map, Op.MAP_GET: _map_get, Op.MAP_SET: _map_set,

@@ -61,26 +61,6 @@ def _length(e: Emitter, expr: Apply) -> Val:
     return e.codes.length(kind, e.value(expr.args[0]))
 
 
-def _end(*, head: bool) -> Rule:
-    def rule(e: Emitter, expr: Apply) -> Val:
-        kind, items = of_shape(expr.args[0].type, Seq), e.value(expr.args[0])
-        size = e.codes.length(kind, items)
-        e.asm.leave_if(e.asm.cmp("==", size, 0), e.undefined)
-        if not kind.limit:
-            return 0
-        # At least 1: the code after the check is computed in any case, and slot -1 is a shift beyond the
-        # register, which is poison in LLVM.
-        return e.codes.slot(kind, items, 0 if head else e.asm.sub(e.asm.max(size, 1), 1))
-
-    return rule
-
-
-def _tail(e: Emitter, expr: Apply) -> Val:
-    kind, items = of_shape(expr.args[0].type, Seq), e.value(expr.args[0])
-    e.asm.leave_if(e.asm.cmp("==", e.codes.length(kind, items), 0), e.undefined)
-    return _without_first(e, kind, items, 1) if kind.limit else 0
-
-
 def _cut(*, prefix: bool) -> Rule:
     def rule(e: Emitter, expr: Apply) -> Val:
         kind, (items, size) = of_shape(expr.args[0].type, Seq), args_of(e, expr)
@@ -112,15 +92,6 @@ def _without_first(e: Emitter, kind: Seq, items: Val, size: Val) -> Val:
     moved = e.asm.shl(_slots(e, kind, items), e.asm.mul(size, width(kind.item)), shape)
     kept = e.asm.band(moved, mask(width(kind)))
     return e.asm.bor(kept, e.asm.resize(e.asm.sub(e.codes.length(kind, items), size), shape))
-
-
-def _append(e: Emitter, expr: Apply) -> Val:
-    kind, (base, value) = of_shape(expr.type, Seq), expr.args
-    items, item = e.of_type(base, kind), e.of_type(value, kind.item)
-    size = e.codes.length(kind, items)
-    placed = e.codes.placed(kind.item, item, e.codes.slot_offset(kind, size), register(kind))
-    # The length is in the lowest bits: adding 1 to the code adds 1 to it.
-    return e.asm.bor(e.asm.add(items, 1), placed)
 
 
 def _concat(e: Emitter, expr: Apply) -> Val:
@@ -197,8 +168,7 @@ def _bag_union(e: Emitter, expr: Apply) -> Val:
 SEQUENCE_RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {
         Op.SEQ: _seq, Op.SEQ_GET: _seq_get, Op.SEQ_SET: _seq_set, Op.LEN: _length,
-        Op.HEAD: _end(head=True), Op.LAST: _end(head=False), Op.TAIL: _tail,
-        Op.APPEND: _append, Op.CONCAT: _concat, Op.PREFIX: _cut(prefix=True), Op.SUFFIX: _cut(prefix=False),
+        Op.CONCAT: _concat, Op.PREFIX: _cut(prefix=True), Op.SUFFIX: _cut(prefix=False),
         Op.IN_SEQ: _contains, Op.SEQ_ITEMS: _items, Op.BAG: _bag, Op.BAG_ADD: _bag_add,
         Op.BAG_REMOVE: _bag_remove, Op.BAG_COUNT: _bag_count, Op.BAG_UNION: _bag_union,
         Op.IN_BAG: _contains, Op.BAG_CARD: _length, Op.BAG_ITEMS: _items,

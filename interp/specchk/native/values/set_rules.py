@@ -141,16 +141,6 @@ def _extreme(*, least: bool) -> Rule:
     return rule
 
 
-def _set_sum(e: Emitter, expr: Apply) -> Val:
-    kind, members = of_shape(expr.args[0].type, Set), e.value(expr.args[0])
-    assert isinstance(kind.item, Int)
-    total: Val = 0
-    for rank in range(set_size(kind)):
-        bit = e.asm.resize(e.asm.bits(members, rank, 1), I64)
-        total = e.asm.add(total, e.asm.mul(bit, kind.item.low + rank))
-    return total
-
-
 def _subject(expr: Apply) -> Type:
     """The set on which an operator works: its result, its arguments' common type, or its argument."""
     if expr.op in (Op.SET, Op.RANGE):
@@ -177,7 +167,7 @@ _DENSE: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.INTERSECT: _set_algebra(lambda e, a, b, _: e.asm.band(a, b)),
         Op.DIFFERENCE: _set_algebra(lambda e, a, b, full: e.asm.band(a, e.asm.xor(b, full))),
         Op.CARD: _card, Op.SUBSETS: _subsets, Op.MAPS: _maps,
-        Op.SET_MIN: _extreme(least=True), Op.SET_MAX: _extreme(least=False), Op.SET_SUM: _set_sum,
+        Op.SET_MIN: _extreme(least=True), Op.SET_MAX: _extreme(least=False),
     }
 )  # fmt: skip
 SET_RULES: MappingProxyType[Op, Rule] = MappingProxyType(

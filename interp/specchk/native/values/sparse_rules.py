@@ -86,22 +86,11 @@ def _extreme(*, least: bool) -> Rule:
     return rule
 
 
-def _set_sum(e: Emitter, expr: Apply) -> Val:
-    kind, total = of_shape(expr.args[0].type, Set), e.asm.cell(I64)
-
-    def add(code: Val) -> None:
-        e.asm.b.store(e.asm.val(e.asm.add(e.asm.b.load(total), e.codes.held(kind.item, code))), total)
-
-    e.codes.sparse.each(kind, e.value(expr.args[0]), add)
-    return e.asm.b.load(total)
-
-
 SPARSE_RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {
         Op.SET: _set, Op.RANGE: _range,
         Op.UNION: _algebra("united"), Op.INTERSECT: _algebra("common"), Op.DIFFERENCE: _algebra("without"),
         Op.CARD: lambda e, x: e.codes.sparse.size(of_shape(x.args[0].type, Set), e.value(x.args[0])),
         Op.SET_MIN: _extreme(least=True), Op.SET_MAX: _extreme(least=False),
-        Op.SET_SUM: _set_sum,
     }
 )  # fmt: skip

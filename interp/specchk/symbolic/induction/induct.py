@@ -97,18 +97,17 @@ class Induction:
         # Before the faults are excluded: afterwards, no state with a fault could be found.
         self._defined(encoded)
         self.solver.push()  # an instance has no step where it is undefined, which is checked above
-        self.solver.add([negation(fault.when) for fault in encoded.faults])
+        self.solver.add([negation(fault) for fault in encoded.faults])
         for outcome in encoded.outcomes:
             self._consecution(encoded, outcome)
         self.solver.pop()
 
     def _defined(self, encoded: ActionInstance) -> None:
-        faults = [fault.when for fault in encoded.faults]
-        if disj(faults) is False:
+        if encoded.undefined is False:
             self.work.settled += 1
             return
         action = self.program.actions[encoded.action]
-        self._query("undefined", action.name, [disj(faults)], encoded, None)
+        self._query("undefined", action.name, [encoded.undefined], encoded, None)
 
     def _consecution(self, encoded: ActionInstance, outcome: ActionPath) -> None:
         last, after = self.states[-1], outcome.after

@@ -66,7 +66,7 @@ def smallest(solver: Any, check: Callable[[], Any], numbers: Sequence[Any], ends
 
 def _is_met(reading: ModelReader, instance: ActionInstance, after: Sequence[Tree] | None) -> bool:
     """Whether an instance was taken, or is the reason why a state has no steps."""
-    if any(reading.truth(fault.when) for fault in instance.faults):
+    if any(map(reading.truth, instance.faults)):
         return True
     ways = [outcome for outcome in instance.outcomes if after is not None and reading.truth(outcome.guard)]
     return any(reading.truth(conj(map(equal, way.after, after or ()))) for way in ways)

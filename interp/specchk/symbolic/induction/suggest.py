@@ -129,14 +129,13 @@ class _Lemmas:
         for index, position in representatives(full)[0]:
             given = arguments(self.program, self.program.actions[index], "t.")[position]
             found = instance(self.program, index, given, before, "t.")
-            faults = [fault.when for fault in found.faults]
-            if disj(faults) is not False:
-                self.steps.append(_Step([disj(faults)], {UNDEFINED: False}))
+            if found.undefined is not False:
+                self.steps.append(_Step([found.undefined], {UNDEFINED: False}))
             for outcome in found.outcomes:
                 after = outcome.after
                 goals = {p.name: conj(system.holds(p, after)) for p in self.program.invariants}
                 goals |= {p.name: conj(system.holds(p, before, after)) for p in self.program.step_invariants}
-                when = [outcome.guard, *map(negation, faults)]
+                when = [outcome.guard, *map(negation, found.faults)]
                 self.steps.append(_Step(when, goals, Truths(self.tables, after, self.before)))
         self.solver.add([fact for fact in (*facts, *system.fresh.facts) if fact is not True])
         self.solver.set("timeout", QUERY_MS)

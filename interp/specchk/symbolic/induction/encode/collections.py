@@ -11,7 +11,7 @@ from specchk.ir.totality import is_partial
 from specchk.ir.types import MAX_LISTED_BITS, has_horizon
 from specchk.symbolic.induction.encode import numbers
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, negation
-from specchk.symbolic.induction.encode.merge import equal, has, merge, select, set_of
+from specchk.symbolic.induction.encode.merge import equal, merge, select, set_of
 from specchk.symbolic.induction.encode.numbers import Number
 from specchk.symbolic.induction.encode.scope import StepScope
 from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, RangeOf, SeqOf, SetOf, Tree
@@ -19,8 +19,6 @@ from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, RangeOf
 MAX_LISTED = 10  # of a set whose subsets are listed; each doubles them
 MAX_RANGE = 1024
 MAX_MAPS = 1 << MAX_LISTED
-
-Rule = Callable[[Apply, Sequence[Tree], StepScope], Tree]
 
 
 def items_of(tree: Tree) -> SetOf:
@@ -36,7 +34,7 @@ def range_of(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     # No range between offsets is too large, since there is no greatest offset.
     if is_partial(expr) and not has_horizon(expr.type):
         size = numbers.combine(sub, args[1], args[0])
-        scope.fail(numbers.at_most(1 << MAX_LISTED_BITS, size), expr.span, "this range is too large to list")
+        scope.fail(numbers.at_most(1 << MAX_LISTED_BITS, size))
     low, high = numbers.ways(args[0]), numbers.ways(args[1])
     # With an open end, or too long to list: the two ends are kept, which is all that membership and choice
     # need.
@@ -50,16 +48,6 @@ def range_of(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
 def union(a: Tree, b: Tree) -> SetOf:
     """The items of either set."""
     return set_of([*items_of(a).items, *items_of(b).items])
-
-
-def intersection(a: Tree, b: Tree) -> SetOf:
-    """The items of both sets."""
-    return set_of([(item, both(guard, has(b, item))) for item, guard in items_of(a).items])
-
-
-def difference(a: Tree, b: Tree) -> SetOf:
-    """The items of the first set that are not in the second."""
-    return set_of([(item, both(guard, negation(has(b, item)))) for item, guard in items_of(a).items])
 
 
 def distinct(listing: SetOf) -> list[tuple[Tree, Truth]]:
@@ -81,30 +69,12 @@ def cardinality(a: Tree) -> Number:
     return numbers.counted([guard for _, guard in distinct(items_of(a))])
 
 
-def total(a: Tree) -> Number:
-    """The sum of the items."""
-    return summed(distinct(items_of(a)))
-
-
 def summed(rows: Sequence[tuple[Tree, Truth]]) -> Number:
     """The sum of the numbers whose guards hold."""
     result: Number = 0
     for item, guard in rows:
         result = numbers.combine(add, result, numbers.merge_by(guard, item, 0))
     return result
-
-
-def extreme(before: Callable[[Number, Number], Truth], name: str) -> Rule:
-    """The `min` or `max` of a set of numbers."""
-
-    def rule(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-        if isinstance(args[0], RangeOf):
-            raise CannotEncode(f"`{name}` of a range without a bound")
-        exists, first = first_by(before, args[0].items)
-        scope.fail(negation(exists), expr.span, f"`{name}` of an empty collection")
-        return first
-
-    return rule
 
 
 def first_by(
@@ -158,48 +128,24 @@ def seq_of(*items: Tree) -> SeqOf:
     return SeqOf(len(items), tuple(items))
 
 
-def _at(expr: Apply, args: Sequence[Tree], scope: StepScope) -> list[Truth]:
+def _at(args: Sequence[Tree], scope: StepScope) -> list[Truth]:
     """For each slot, whether it is the indexed one; a fault outside the sequence."""
     seq, index = args[0], args[1]
     inside = both(numbers.at_most(0, index), numbers.less(index, seq.length))
-    scope.fail(negation(inside), expr.span, "this index is outside the sequence")
+    scope.fail(negation(inside))
     return [numbers.equal_numbers(index, k) for k in range(len(seq.slots))]
 
 
 def seq_get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """`seq[index]`."""
-    return select(list(zip(_at(expr, args, scope), args[0].slots, strict=True)))
+    return select(list(zip(_at(args, scope), args[0].slots, strict=True)))
 
 
 def seq_set(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The sequence with one item replaced."""
-    guards = _at(expr, args, scope)
+    guards = _at(args, scope)
     slots = [merge(guard, args[2], old) for guard, old in zip(guards, args[0].slots, strict=True)]
     return SeqOf(args[0].length, tuple(slots))
-
-
-def _not_empty(expr: Apply, seq: SeqOf, scope: StepScope, name: str) -> None:
-    scope.fail(numbers.equal_numbers(seq.length, 0), expr.span, f"`{name}` of an empty collection")
-
-
-def head(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    """The first item."""
-    _not_empty(expr, args[0], scope, "head")
-    return args[0].slots[0] if args[0].slots else None
-
-
-def last(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    """The last item."""
-    _not_empty(expr, args[0], scope, "last")
-    slots = args[0].slots
-    return select([(numbers.equal_numbers(args[0].length, k + 1), slot) for k, slot in enumerate(slots)])
-
-
-def tail(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    """All but the first item."""
-    _not_empty(expr, args[0], scope, "tail")
-    size = numbers.combine(sub, args[0].length, 1)
-    return SeqOf(numbers.merge_by(numbers.less(size, 0), 0, size), args[0].slots[1:])
 
 
 def concat(a: SeqOf, b: SeqOf) -> SeqOf:
@@ -219,28 +165,29 @@ def concat(a: SeqOf, b: SeqOf) -> SeqOf:
     return SeqOf(numbers.combine(add, a.length, b.length), tuple(slots))
 
 
-def _cut_inside(expr: Apply, args: Sequence[Tree], scope: StepScope, name: str) -> None:
-    seq, size = args
+def _cut_inside(seq: SeqOf, size: Number, scope: StepScope) -> None:
     inside = both(numbers.at_most(0, size), numbers.at_most(size, seq.length))
-    scope.fail(negation(inside), expr.span, f"`{name}` outside the sequence")
+    scope.fail(negation(inside))
 
 
 def prefix(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The first n items of a sequence."""
-    _cut_inside(expr, args, scope, "prefix")
-    return SeqOf(args[1], args[0].slots)
+    seq, size = args
+    _cut_inside(seq, size, scope)
+    return SeqOf(size, seq.slots)
 
 
 def suffix(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
     """The items of a sequence from the n-th on."""
-    _cut_inside(expr, args, scope, "suffix")
     seq, size = args
+    _cut_inside(seq, size, scope)
     count_ = len(seq.slots)
     slots = [
         select([(numbers.equal_numbers(size, shift), seq.slots[k + shift]) for shift in range(count_ - k)])
         for k in range(count_)
     ]
-    return SeqOf(numbers.combine(sub, seq.length, size), tuple(slots))
+    left = numbers.combine(sub, seq.length, size)
+    return SeqOf(numbers.merge_by(numbers.less(left, 0), 0, left), tuple(slots))
 
 
 def seq_items(seq: SeqOf) -> SetOf:
@@ -259,5 +206,5 @@ def bag_remove(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
         rows.append((other, both(guard, negation(both(fits, negation(gone))))))
         # Only the first equal item is removed, though several may have equal values.
         gone = disj((gone, fits))
-    scope.fail(negation(gone), expr.span, "`remove` of an item that is not in the bag")
+    scope.fail(negation(gone))
     return BagOf(tuple([(other, guard) for other, guard in rows if guard is not False]))

@@ -6,66 +6,76 @@ condition, and the results are merged; quantifiers over listed sets are unfolded
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from specchk.ir import nodes
 from specchk.ir.ops import Op
 from specchk.ir.types import Int, Map, Set, of_shape
+from specchk.meaning.reading import read
 from specchk.symbolic.induction.encode.bools import Truth, both, conj, disj, implies, negation
 from specchk.symbolic.induction.encode.collections import distinct, first_by, items_of, summed
 from specchk.symbolic.induction.encode.merge import merge, select, set_of, tag_is
 from specchk.symbolic.induction.encode.numbers import less
-from specchk.symbolic.induction.encode.ops import decided_position, operate
+from specchk.symbolic.induction.encode.ops import RULES, decided_position
 from specchk.symbolic.induction.encode.scope import StepScope, Unencodable, entry, placed
 from specchk.symbolic.induction.encode.states import default, keys, outside
-from specchk.symbolic.induction.encode.trees import Opt, RangeOf, SetOf, Tree, lift
+from specchk.symbolic.induction.encode.trees import CannotEncode, Opt, RangeOf, SetOf, Tree, lift
 
 
 def encode(expr: nodes.Expr, scope: StepScope) -> Tree:
-    """The tree of an expression."""
-    match expr:
-        case nodes.Const():
-            return _const(expr)
-        case nodes.Var():
-            return (scope.after if expr.primed else scope.before)[expr.slot]
-        case nodes.Local():
-            return scope.locals[expr.slot]
-        case nodes.Apply():
-            return _apply(expr, scope)
-        case nodes.And() | nodes.Or():
-            every = isinstance(expr, nodes.And)
-            return _joined((encode(part, scope) for part in expr.parts), scope, every=every)
-        case nodes.Implies():
-            return _implies(expr, scope)
-        case nodes.If():
-            return _if(expr, scope)
-        case nodes.Quantifier():
-            return _quantifier(expr, scope)
-        case nodes.Choose():
-            return _choose(expr, scope)
-        case nodes.Collect():
-            return _collect(expr, scope)
-        case nodes.MapOf():
-            return _map_of(expr, scope)
-        case nodes.Let():
-            return _let(expr, scope)
-        case nodes.Case():
-            return _case(expr, scope)
-        case nodes.Narrow():
-            return _narrow(expr, scope)
-        case nodes.Cover():
-            return encode(expr.body, scope)
-        case _:
-            assert_never(expr)
+    """The tree of an expression; `Unencodable` has the place of the innermost one without a tree."""
+    try:
+        match expr:
+            case nodes.Const():
+                return _const(expr)
+            case nodes.Var():
+                return (scope.after if expr.primed else scope.before)[expr.slot]
+            case nodes.Local():
+                return scope.locals[expr.slot]
+            case nodes.Apply():
+                return _apply(expr, scope)
+            case nodes.And() | nodes.Or():
+                every = isinstance(expr, nodes.And)
+                return _joined((encode(part, scope) for part in expr.parts), scope, every=every)
+            case nodes.Implies():
+                return _implies(expr, scope)
+            case nodes.If():
+                return _if(expr, scope)
+            case nodes.Quantifier():
+                return _quantifier(expr, scope)
+            case nodes.Choose():
+                return _choose(expr, scope)
+            case nodes.Collect():
+                return _collect(expr, scope)
+            case nodes.MapOf():
+                return _map_of(expr, scope)
+            case nodes.Let() | nodes.Cover():
+                return _let(expr, scope)
+            case nodes.Case():
+                return _case(expr, scope)
+            case nodes.Narrow():
+                return _narrow(expr, scope)
+            case _:
+                assert_never(expr)
+    except CannotEncode as reason:
+        raise Unencodable(expr.span, str(reason)) from None
 
 
 def _apply(expr: nodes.Apply, scope: StepScope) -> Tree:
     if expr.op is Op.MAP_GET and isinstance(expr.args[0], nodes.Var):
         return _entry(expr, expr.args[0], scope)
     args = [encode(arg, scope) for arg in expr.args]
-    with placed(expr.span):
-        return _any(operate(expr, args, scope), expr)
+    return _any((RULES.get(expr.op) or _by_rule)(expr, args, scope), expr)
+
+
+def _by_rule(expr: nodes.Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
+    faults, value = read(expr)
+    # What parts of a rule note is no fault: where the rule does not fail it has a value.
+    inside = StepScope((), (), dict(enumerate(args)))
+    for fault in faults:
+        scope.fail(encode(fault, inside))
+    return encode(value, inside)
 
 
 def _entry(expr: nodes.Apply, variable: nodes.Var, scope: StepScope) -> Tree:
@@ -75,8 +85,7 @@ def _entry(expr: nodes.Apply, variable: nodes.Var, scope: StepScope) -> Tree:
     position = decided_position(of_shape(variable.type, Map).key, key)
     if position is not None:
         return entry(state, variable.slot, position)
-    with placed(expr.span):
-        return _any(operate(expr, (state[variable.slot], key), scope), expr)
+    return _any(RULES[expr.op](expr, (state[variable.slot], key), scope), expr)
 
 
 def _any(tree: Tree, expr: nodes.Expr) -> Tree:
@@ -128,8 +137,7 @@ def _if(expr: nodes.If, scope: StepScope) -> Tree:
         then = encode(expr.then, scope)
     with scope.under(negation(condition)):
         orelse = encode(expr.orelse, scope)
-    with placed(expr.span):
-        return merge(condition, then, orelse)
+    return merge(condition, then, orelse)
 
 
 def _items(domain: nodes.Expr, scope: StepScope) -> SetOf:
@@ -173,7 +181,7 @@ def _choose(expr: nodes.Choose, scope: StepScope) -> Tree:
         # do not.
         scope.path.append(negation(holds))
     del scope.path[size:]
-    scope.fail(negation(disj([g for g, _ in rows])), expr.span, expr.reason)
+    scope.fail(negation(disj([g for g, _ in rows])))
     return _any(select(rows), expr)
 
 
@@ -204,24 +212,22 @@ def _gathered(
 
 def _collect(expr: nodes.Collect, scope: StepScope) -> Tree:
     rows = list(_gathered(expr, scope, 0, True))
-    with placed(expr.span):
-        match expr.gather:
-            case nodes.Gather.SET:
-                return set_of(rows)
-            case nodes.Gather.SUM:
-                return summed(rows)
-            case nodes.Gather.MIN:
-                exists, extreme = first_by(less, rows)
-            case nodes.Gather.MAX:
-                exists, extreme = first_by(lambda a, b: less(b, a), rows)
-    scope.fail(negation(exists), expr.span, f"`{expr.gather.name.lower()}` of an empty collection")
+    match expr.gather:
+        case nodes.Gather.SET:
+            return set_of(rows)
+        case nodes.Gather.SUM:
+            return summed(rows)
+        case nodes.Gather.MIN:
+            exists, extreme = first_by(less, rows)
+        case nodes.Gather.MAX:
+            exists, extreme = first_by(lambda a, b: less(b, a), rows)
+    scope.fail(negation(exists))
     return extreme
 
 
 def _map_of(expr: nodes.MapOf, scope: StepScope) -> Tree:
     assert isinstance(expr.type, Map)
-    with placed(expr.span):
-        known = keys(expr.type.key)
+    known = keys(expr.type.key)
     out = []
     for key in known:
         scope.locals[expr.local.slot] = lift(key, expr.type.key)
@@ -229,8 +235,9 @@ def _map_of(expr: nodes.MapOf, scope: StepScope) -> Tree:
     return tuple(out)
 
 
-def _let(expr: nodes.Let, scope: StepScope) -> Tree:
-    scope.locals[expr.local.slot] = encode(expr.value, scope)
+def _let(expr: nodes.Let | nodes.Cover, scope: StepScope) -> Tree:
+    if isinstance(expr, nodes.Let):
+        scope.locals[expr.local.slot] = encode(expr.value, scope)
     return encode(expr.body, scope)
 
 
@@ -256,13 +263,11 @@ def _case(expr: nodes.Case, scope: StepScope) -> Tree:
     if expr.default is not None and otherwise is not False:
         with scope.under(otherwise):
             rows.append((otherwise, encode(expr.default, scope)))
-    with placed(expr.span):
-        return _any(select(rows), expr)
+    return _any(select(rows), expr)
 
 
 def _narrow(expr: nodes.Narrow, scope: StepScope) -> Tree:
     tree = encode(expr.body, scope)
-    with placed(expr.span):
-        for when, reason in outside(tree, expr.type):
-            scope.fail(when, expr.span, reason)
+    for fault in outside(tree, expr.type):
+        scope.fail(fault)
     return tree

@@ -130,16 +130,6 @@ def combine(
     return (general or rule)(term(a), term(b))
 
 
-def least(a: Number, b: Number) -> Number:
-    """The smaller of two numbers."""
-    return merge_by(at_most(a, b), a, b)
-
-
-def greatest(a: Number, b: Number) -> Number:
-    """The greater of two numbers."""
-    return merge_by(at_most(b, a), a, b)
-
-
 def quotient(a: Number, b: Number) -> Number:
     """Floor division; the divisor is not 0 wherever the result is used."""
     # Z3 divides like SMT-LIB, with a remainder that is never negative; specs round down, like Python.  For a

@@ -1,8 +1,8 @@
-"""The strict operators on trees: operator -> rule, total over `Op` (checked by a test).
+"""The strict operators on trees: operator -> rule, with `meaning.rules` total over `Op` (by a test).
 
-A rule gets the application (for its types, `data` and span), the trees of its arguments, and the scope, in
-which it notes the condition under which it has no value.  Each is the rule of the same name in
-`meaning.operators`, with the undecided parts left open; tests/symbolic compares them.
+A rule gets the application (for its types and `data`), the trees of its arguments, and the scope, in which it
+notes the condition under which it has no value.  Each is the meaning of the operator with the undecided parts
+left open; tests/symbolic compares them.  Operators in terms of others are read (`encode.exprs`).
 
 For `--prove` and `--depth`; zones and hulls run the rules of `meaning` themselves (`meaning.moves`).
 """
@@ -16,23 +16,17 @@ from types import MappingProxyType
 
 from specchk.ir.nodes import Apply
 from specchk.ir.ops import Op
-from specchk.ir.types import Bool, Enum, Int, Map, Sort, Type, Union, of_shape, show
-from specchk.lang.text.source import Span
+from specchk.ir.types import Bool, Enum, Int, Map, Sort, Type, Union, of_shape
 from specchk.meaning.values import positions
 from specchk.symbolic.induction.encode import collections as of
 from specchk.symbolic.induction.encode import numbers
 from specchk.symbolic.induction.encode.bools import Truth, disj, negation
-from specchk.symbolic.induction.encode.merge import count, equal, has, merge, select, set_of, subset, tag_is
+from specchk.symbolic.induction.encode.merge import count, equal, has, merge, select, set_of, tag_is
 from specchk.symbolic.induction.encode.scope import StepScope
 from specchk.symbolic.induction.encode.states import keys
 from specchk.symbolic.induction.encode.trees import BagOf, CannotEncode, Opt, Tree, expanded, plain, tagged
 
 Rule = Callable[[Apply, Sequence[Tree], StepScope], Tree]
-
-
-def operate(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    """The tree of a strict operator application."""
-    return RULES[expr.op](expr, args, scope)
 
 
 def _pure(fn: Callable[..., Tree]) -> Rule:
@@ -45,17 +39,10 @@ def _tuple(_: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
 
 def _divided(fn: Callable[[Tree, Tree], Tree]) -> Rule:
     def rule(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-        scope.fail(numbers.equal_numbers(args[1], 0), expr.span, "division by zero")
+        scope.fail(numbers.equal_numbers(args[1], 0))
         return fn(args[0], args[1])
 
     return rule
-
-
-def _decreased(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    new, old = args
-    scope.fail(numbers.less(new, 0), expr.span, "the measure of this recursion is below 0")
-    scope.fail(numbers.at_most(old, new), expr.span, "the measure of this recursion does not decrease")
-    return new
 
 
 def _with_field(expr: Apply, args: Sequence[Tree], _: StepScope) -> Tree:
@@ -68,7 +55,7 @@ def _variant(expr: Apply, args: Sequence[Tree], _: StepScope) -> Tree:
 
 
 def _get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    scope.fail(negation(args[0].present), expr.span, "`get` of none")
+    scope.fail(negation(args[0].present))
     return args[0].item
 
 
@@ -78,7 +65,7 @@ def decided_position(kind: Type, key: Tree) -> int | None:
     return None if value is None else positions(kind).get(value)
 
 
-def key_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Truth]:
+def key_guards(kind: Type, key: Tree, scope: StepScope) -> list[Truth]:
     """For each position of a map over `kind`, whether it is the key's; a fault outside the type."""
     known, values = keys(kind), expanded(key)
     if values is None:
@@ -95,51 +82,45 @@ def key_guards(kind: Type, key: Tree, span: Span, scope: StepScope) -> list[Trut
             if value in table:
                 guards[table[value]] = disj((guards[table[value]], guard))
         beyond = disj([guard for value, guard in values if value not in table])
-    scope.fail(beyond, span, f"the key is outside {show(kind)}")
+    scope.fail(beyond)
     return guards
 
 
 def _map_get(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    guards = key_guards(of_shape(expr.args[0].type, Map).key, args[1], expr.span, scope)
+    guards = key_guards(of_shape(expr.args[0].type, Map).key, args[1], scope)
     entry = select(list(zip(guards, args[0], strict=True)))
     # Any value of the type if there cannot be an entry, which is a fault.
     return args[0][0] if entry is None and args[0] else entry
 
 
 def _map_set(expr: Apply, args: Sequence[Tree], scope: StepScope) -> Tree:
-    guards = key_guards(of_shape(expr.args[0].type, Map).key, args[1], expr.span, scope)
+    guards = key_guards(of_shape(expr.args[0].type, Map).key, args[1], scope)
     # Any position may be the one that is written: it has the new value under its guard, else the old one.
     return tuple([merge(guard, args[2], old) for guard, old in zip(guards, args[0], strict=True)])
 
 
 RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {
-        Op.EQ: _pure(equal), Op.NE: _pure(lambda a, b: negation(equal(a, b))),
-        Op.LT: _pure(numbers.less), Op.LE: _pure(numbers.at_most), Op.NOT: _pure(negation),
-        Op.NEG: _pure(partial(numbers.combine, sub, 0)), Op.ADD: _pure(partial(numbers.combine, add)),
+        Op.EQ: _pure(equal), Op.LT: _pure(numbers.less), Op.LE: _pure(numbers.at_most),
+        Op.NOT: _pure(negation), Op.ADD: _pure(partial(numbers.combine, add)),
         Op.SUB: _pure(partial(numbers.combine, sub)), Op.MUL: _pure(partial(numbers.combine, mul)),
         Op.DIV: _divided(numbers.quotient), Op.MOD: _divided(numbers.remainder),
-        Op.MIN: _pure(numbers.least), Op.MAX: _pure(numbers.greatest), Op.DECREASED: _decreased,
         Op.RECORD: _tuple, Op.FIELD: lambda expr, args, scope: args[0][expr.data], Op.WITH_FIELD: _with_field,
         Op.VARIANT: _variant, Op.IS_VARIANT: lambda expr, args, scope: tag_is(args[0], expr.data),
         Op.SOME: _pure(lambda item: Opt(True, item)), Op.GET: _get,
-        Op.GET_OR: _pure(lambda option, other: merge(option.present, option.item, other)),
         Op.MAP: _tuple, Op.MAP_GET: _map_get, Op.MAP_SET: _map_set,
         Op.SET: lambda expr, args, scope: set_of([(arg, True) for arg in args]),
-        Op.RANGE: of.range_of, Op.IN_SET: _pure(lambda item, a: has(a, item)), Op.SUBSET: _pure(subset),
-        Op.UNION: _pure(of.union), Op.INTERSECT: _pure(of.intersection), Op.DIFFERENCE: _pure(of.difference),
-        Op.CARD: _pure(of.cardinality), Op.SUBSETS: _pure(of.subsets), Op.MAPS: _pure(of.maps),
-        Op.SET_MIN: of.extreme(numbers.less, "min"), Op.SET_SUM: _pure(of.total),
-        Op.SET_MAX: of.extreme(lambda a, b: numbers.less(b, a), "max"),
+        Op.RANGE: of.range_of, Op.IN_SET: _pure(lambda item, a: has(a, item)),
+        Op.UNION: _pure(of.union), Op.CARD: _pure(of.cardinality),
+        Op.SUBSETS: _pure(of.subsets), Op.MAPS: _pure(of.maps),
         Op.SEQ: _pure(of.seq_of), Op.SEQ_GET: of.seq_get, Op.SEQ_SET: of.seq_set,
-        Op.LEN: _pure(lambda s: s.length), Op.HEAD: of.head, Op.LAST: of.last, Op.TAIL: of.tail,
-        Op.APPEND: _pure(lambda s, item: of.concat(s, of.seq_of(item))), Op.CONCAT: _pure(of.concat),
+        Op.LEN: _pure(lambda s: s.length), Op.CONCAT: _pure(of.concat),
         Op.PREFIX: of.prefix, Op.SUFFIX: of.suffix,
-        Op.IN_SEQ: _pure(lambda item, s: has(of.seq_items(s), item)), Op.SEQ_ITEMS: _pure(of.seq_items),
+        Op.IN_SEQ: _pure(lambda item, s: has(of.seq_items(s), item)),
+        Op.SEQ_ITEMS: _pure(of.seq_items), Op.IN_BAG: _pure(lambda item, b: has(set_of(b.items), item)),
         Op.BAG: _pure(lambda *items: BagOf(tuple([(item, True) for item in items]))),
         Op.BAG_ADD: _pure(lambda b, item: BagOf((*b.items, (item, True)))), Op.BAG_REMOVE: of.bag_remove,
         Op.BAG_COUNT: _pure(count), Op.BAG_UNION: _pure(lambda a, b: BagOf((*a.items, *b.items))),
-        Op.IN_BAG: _pure(lambda item, b: has(set_of(b.items), item)),
         Op.BAG_CARD: _pure(lambda b: numbers.counted([guard for _, guard in b.items])),
         Op.BAG_ITEMS: _pure(lambda b: set_of(b.items)),
     }

@@ -77,14 +77,14 @@ class System(Struct):
         scope = of_state(state, after)
         truth = encode(prop.body, scope)
         # Being defined is part of holding: an invariant must not be true by being undefined.
-        parts = [part for fault in scope.faults for part in conjuncts(negation(fault.when))]
+        parts = [part for fault in scope.faults for part in conjuncts(negation(fault))]
         return [*parts, *conjuncts(truth)]
 
     def unclear(self, prop: Property, state: ReadState) -> Truth:
         """The condition that a property is undefined in a state."""
         scope = of_state(state)
         encode(prop.body, scope)
-        return disj([fault.when for fault in scope.faults])
+        return disj(scope.faults)
 
     def constrained(self, state: State) -> list[Truth]:
         """The conjuncts of the state constraints; other states are not expanded."""
@@ -122,7 +122,7 @@ class System(Struct):
                 value, defined = _constant(start.value)
                 with placed(variable.span):
                     beyond = outside(value, variable.type) if has_horizon(start.value.type) else []
-                    facts += [*defined, *[negation(when) for when, _ in beyond], equal(tree, value)]
+                    facts += [*defined, *map(negation, beyond), equal(tree, value)]
             elif start.choices is not None:
                 value, defined = _constant(start.choices)
                 with placed(variable.span):
@@ -132,7 +132,7 @@ class System(Struct):
 
 def _constant(expr: Expr) -> tuple[Tree, list[Truth]]:
     scope = of_state(())
-    return encode(expr, scope), [negation(fault.when) for fault in scope.faults]
+    return encode(expr, scope), [negation(fault) for fault in scope.faults]
 
 
 def step(instances: Sequence[ActionInstance], after: State) -> Truth:
@@ -143,7 +143,7 @@ def step(instances: Sequence[ActionInstance], after: State) -> Truth:
         for outcome in found.outcomes
     ]
     # A state with any fault has no steps at all, as in `meaning.step`.
-    return conj([disj(ways), *[negation(fault.when) for found in instances for fault in found.faults]])
+    return conj([disj(ways), *[negation(fault) for found in instances for fault in found.faults]])
 
 
 def distinct_from(goals: Sequence[Any], known: Sequence[Any]) -> list[Any]:

@@ -183,7 +183,7 @@ def _bodies(expr: nodes.Expr, every: bool, known: Locals) -> Iterator[tuple[node
 def _predicate(body: nodes.Expr, known: Locals, state: WatchedState, after: WatchedState) -> _Predicate:
     scope = StepScope(state, after if after.trees else state, dict(known))
     truth = encode(body, scope)
-    return _Predicate(tuple([fault.when for fault in scope.faults]), truth)
+    return _Predicate(tuple(scope.faults), truth)
 
 
 def _rebased(made: ActionInstance, state: State) -> ActionInstance:

@@ -16,14 +16,6 @@ from specchk.symbolic.induction.encode.bools import Truth, conj
 from specchk.symbolic.induction.encode.trees import CannotEncode, Tree
 
 
-class Fault(Struct, frozen=True):
-    """An expression is undefined if `when` holds."""
-
-    when: Truth
-    span: Span
-    reason: str
-
-
 class Unencodable(Exception):
     """A construct that the symbolic engines cannot encode, with its place."""
 
@@ -90,14 +82,14 @@ class StepScope(Struct):
     after: ReadState
     locals: dict[int, Tree] = field(default_factory=dict)
     path: list[Truth] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[Truth] = field(default_factory=list)
 
-    def fail(self, when: Truth, span: Span, reason: str) -> None:
+    def fail(self, when: Truth) -> None:
         """Note that an expression is undefined on this path if `when` holds."""
         condition = conj([*self.path, when])
         if condition is not False:
             # A fault that cannot happen is not noted: most checks of a step are decided by its constants.
-            self.faults.append(Fault(condition, span, reason))
+            self.faults.append(condition)
 
     @contextmanager
     def under(self, *conditions: Truth) -> Iterator[None]:

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from specchk.ir import types
 from specchk.ir.nodes import Value
-from specchk.ir.types import Type, cardinality, has_horizon, show
+from specchk.ir.types import Type, cardinality, has_horizon
 from specchk.meaning.values import universe
 from specchk.symbolic.induction.encode import trees
 from specchk.symbolic.induction.encode.bools import Truth, both, disj, implies
@@ -191,14 +191,13 @@ class ModelReader:
                 return tuple(sorted([self.value(i, kind.item) for i, g in tree.items if self.truth(g)]))
 
 
-def outside(tree: Tree, kind: Type) -> list[tuple[Truth, str]]:
-    """The conditions under which a tree is outside its type, with reasons; horizons have no upper end."""
+def outside(tree: Tree, kind: Type) -> list[Truth]:
+    """The conditions under which a tree is outside its type; horizons have no upper end."""
     match kind:
         case types.Int():
-            wrong = [less(tree, kind.low), *([] if kind.horizon else [less(kind.high, tree)])]
-            return [(disj(wrong), f"a value outside {show(kind)}")]
+            return [disj([less(tree, kind.low), *([] if kind.horizon else [less(kind.high, tree)])])]
         case types.Option():
-            return _under(tree.present, outside(tree.item, kind.item)) if tree.present is not False else []
+            return _any_outside([(tree.item, tree.present)], kind.item)
         case types.Record():
             return [row for t, (_, part) in zip(tree, kind.fields, strict=True) for row in outside(t, part)]
         case types.Map():
@@ -208,28 +207,21 @@ def outside(tree: Tree, kind: Type) -> list[tuple[Truth, str]]:
                 row
                 for tag, (record, (_, part)) in enumerate(zip(tree.records, kind.variants, strict=True))
                 if record is not None
-                for row in _under(equal_numbers(tree.tag, tag), outside(record, part))
+                for row in _any_outside([(record, equal_numbers(tree.tag, tag))], part)
             ]
         case types.Set() if isinstance(tree, trees.SetOf):
-            return _items_outside(tree.items, kind.item)
+            return _any_outside(tree.items, kind.item)
         case types.Bag():
             size = counted([guard for _, guard in tree.items])
-            return [*_too_many(size, kind.limit), *_items_outside(tree.items, kind.item)]
+            return [less(kind.limit, size), *_any_outside(tree.items, kind.item)]
         case types.Seq():
             slots = [(slot, less(k, tree.length)) for k, slot in enumerate(tree.slots) if slot is not None]
-            return [*_too_many(tree.length, kind.limit), *_items_outside(slots, kind.item)]
+            return [less(kind.limit, tree.length), *_any_outside(slots, kind.item)]
         case types.Set():
             raise CannotEncode("a range without a bound is stored")
     return []
 
 
-def _under(condition: Truth, rows: list[tuple[Truth, str]]) -> list[tuple[Truth, str]]:
-    return [(both(condition, when), reason) for when, reason in rows]
-
-
-def _items_outside(items: Iterable[tuple[Tree, Truth]], kind: Type) -> list[tuple[Truth, str]]:
-    return [row for item, guard in items for row in _under(guard, outside(item, kind))]
-
-
-def _too_many(size: Number, limit: int) -> list[tuple[Truth, str]]:
-    return [(less(limit, size), f"more items than a limit of {limit}")]
+def _any_outside(items: Iterable[tuple[Tree, Truth]], kind: Type) -> list[Truth]:
+    """The same for items that are there if their guards hold."""
+    return [both(guard, row) for item, guard in items if guard is not False for row in outside(item, kind)]

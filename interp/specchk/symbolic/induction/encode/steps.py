@@ -27,7 +27,6 @@ from specchk.symbolic.induction.encode.numbers import equal_numbers, less
 from specchk.symbolic.induction.encode.ops import decided_position, key_guards
 from specchk.symbolic.induction.encode.scope import (
     Entries,
-    Fault,
     ReadState,
     StepScope,
     entry,
@@ -64,7 +63,7 @@ class ActionInstance(Struct, frozen=True):
     action: int
     args: tuple[Tree, ...]
     outcomes: tuple[ActionPath, ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[Truth, ...]
     undefined: Truth
     refused: Truth
     chosen: tuple[Any, ...]
@@ -91,12 +90,12 @@ class _Frame(Struct, frozen=True):
     locals: dict[int, Tree] = field(default_factory=dict)
     writes: dict[int, Tree | Entries] = field(default_factory=dict)
     claims: tuple[tuple[int, Truth, Place], ...] = ()  # variable, when, path
-    faults: tuple[tuple[int, Fault], ...] = ()  # of assignments, each with the number of guards above it
+    faults: tuple[tuple[int, Truth], ...] = ()  # of assignments, each with the number of guards above it
 
     @property
-    def due(self) -> list[Fault]:
+    def due(self) -> list[Truth]:
         """The faults of assignments, which are none where a guard below them is false."""
-        return [replace(fault, when=conj([*self.guards[above:], fault.when])) for above, fault in self.faults]
+        return [conj([*self.guards[above:], fault]) for above, fault in self.faults]
 
     def when(self, *guards: Truth) -> _Frame:
         """The frame continued under the guards."""
@@ -144,7 +143,7 @@ class _Encoding:
         self.given = given
         self.state = state
         self.tag = tag
-        self.faults: list[Fault] = []
+        self.faults: list[Truth] = []
         self.chosen = [*given.chosen]
 
     def result(self) -> ActionInstance:
@@ -157,12 +156,12 @@ class _Encoding:
         for frame in frames:
             guard = conj(frame.guards)
             if guard is not False:
-                self.faults += [fault for fault in frame.due if fault.when is not False]
+                self.faults += [fault for fault in frame.due if fault is not False]
                 # Unassigned variables keep their trees, so that their part of an invariant can be settled by
                 # form.
                 after = written(self.state, frame.writes)
                 outcomes.append(ActionPath(self.index, args, guard, after, _assigned(frame)))
-        undefined = disj([fault.when for fault in self.faults])
+        undefined = disj(self.faults)
         refused = conj([negation(outcome.guard) for outcome in outcomes])
         return ActionInstance(
             self.index, args, tuple(outcomes), tuple(self.faults), undefined, refused, tuple(self.chosen)
@@ -311,7 +310,7 @@ class _Encoding:
         for slot, when, other in frame.claims:
             if slot == stmt.slot:
                 again = conj([equal(a, b) for a, b in zip(path, other, strict=False)])
-                scope.fail(both(when, again), stmt.span, "this place is assigned twice in one step")
+                scope.fail(both(when, again))
 
 
 def _replaced(old: Tree, stmt: nodes.Assign, path: Place, depth: int, new: Tree, scope: StepScope) -> Tree:
@@ -327,11 +326,10 @@ def _replaced(old: Tree, stmt: nodes.Assign, path: Place, depth: int, new: Tree,
         return tuple([inside(part)() if k == step.field else part for k, part in enumerate(old)])
     assert step.key is not None
     if isinstance(step.container, Map):
-        guards = key_guards(step.container.key, key, step.key.span, scope)
+        guards = key_guards(step.container.key, key, scope)
         return tuple([_put(guard, part, inside(part)) for guard, part in zip(guards, old, strict=True)])
     assert isinstance(old, SeqOf)
-    wrong = disj((less(key, 0), negation(less(key, old.length))))
-    scope.fail(wrong, stmt.span, "this index is outside the sequence")
+    scope.fail(disj((less(key, 0), negation(less(key, old.length)))))
     slots = [_put(equal_numbers(key, k), part, inside(part)) for k, part in enumerate(old.slots)]
     return SeqOf(old.length, tuple(slots))
 
