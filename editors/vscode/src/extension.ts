@@ -97,6 +97,6 @@ function show(address: string): void {
   );
   const text = readFileSync(path, "utf8");
   // The page has its own colours, for a white background; a picture is put into one.
-  const page = path.endsWith(".svg") ? `<body>${text.slice(text.indexOf("<svg"))}</body>` : text;
+  const page = path.endsWith(".svg") ? `<style>svg { max-width: 100%; height: auto }</style><body>${text.slice(text.indexOf("<svg"))}</body>` : text;
   panel.webview.html = page.replace(/<body/, '<body style="background: white; color: black"');
 }
