@@ -41,6 +41,18 @@ def test_the_members_of_an_enum_are_lanes():
     assert not any(viewer.is_lane_variable(slot) for slot in range(3))
 
 
+@pytest.mark.parametrize(("by_key", "by_node", "lanes"), [
+    (1, 2, ("a", "b")), (2, 1, ("k1", "k2")), (1, 1, ("k1", "k2")), (0, 1, ("a", "b")), (0, 0, ()),
+])  # fmt: skip
+def test_without_a_view_lanes_are_what_most_variables_are_mapped_over(by_key, by_node, lanes):
+    """The elements of a sort or of an enum; of a sort where both have as many."""
+    text = "spec p\nsort Key\ntype Node = enum { a, b }\nvar n : 0..1 = 0\n"
+    text += "".join(f"var x{i} : Key -> bool = {{ k: false for k in Key }}\n" for i in range(by_key))
+    text += "".join(f"var y{i} : Node -> bool = {{ m: false for m in Node }}\n" for i in range(by_node))
+    instance = instantiate(check("p.spec", text + "action go():\n    n' = 1\nmodel m:\n    Key = 2\n"))
+    assert Viewer(instance).lanes == lanes
+
+
 def test_what_is_none_is_not_shown():
     """The content of an option, in the lanes in which it has one."""
     viewer, (state,) = Viewer(SMALL), initial_states(SMALL.program)

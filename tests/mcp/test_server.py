@@ -108,6 +108,18 @@ def test_a_counterexample_is_read_step_by_step(server):
     assert "the states 0 to 5" in server.error("step", handle=handle, index=6)
 
 
+def test_a_spec_is_reviewed_with_its_recordings(server):
+    """What no property notices, and what was never recorded."""
+    paths = {"path": "lock_service/lock_service.spec", "tracing": "lock_service/tracing.py"}
+    answer = server.call(
+        "review", **paths, recordings=["lock_service/leases.ndjson"], seconds=AMPLE, wait=AMPLE
+    )
+    rows = [(row["kind"], row["text"]) for row in answer["rows"]]
+    assert ("unrecorded", "`release` is in no recording") in rows
+    assert any(kind == "unnoticed" for kind, _ in rows)
+    assert "facts about the searches" in answer["means"]
+
+
 def test_steps_are_taken_by_hand(server):
     """Without a handle, in the initial state; nothing is kept between calls."""
     lines = [":take acquire(c1)", "holder", ":steps"]

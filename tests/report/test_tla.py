@@ -12,6 +12,7 @@ import pytest
 from report.conftest import Golden
 from specchk.compile.instantiate import instantiate
 from specchk.ir.ops import Op
+from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.lang.text.diagnostics import SpecError
 from specchk.report.tla.layout import Tight, atom, bracketed, combined, junction, let
@@ -94,19 +95,50 @@ def test_what_has_no_form_is_rejected_with_its_place(tmp_path: Path) -> None:
     assert (diagnostic.code, diagnostic.where) == ("S704", f"{path}:4:10")
 
 
+def tlc(program: Program, folder: Path) -> str:
+    """What TLC says of a program."""
+    text = exported(program, "M", symmetry=False)
+    files = {"M.tla": text.module, "M.cfg": text.configuration, "Variants.tla": VARIANTS}
+    for file, content in files.items():
+        (folder / file).write_text(content, encoding="utf-8")
+    command = ["java", "-XX:+UseSerialGC", "-cp", str(TLC), "tlc2.TLC", "-continue", "-workers", "1", "M"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
+
+
+NEEDS_TLC = pytest.mark.skipif(TLC is None, reason="SPECCHK_TLC_JAR does not name a tla2tools.jar")
+DEADLOCK = """
+spec ends
+var n : nat upto 3 = 0
+var done : bool = false
+action grow():
+    require not done
+    n' = n + 1
+action stop():
+    require n == 2 and not done
+    done' = true
+deadlock ok when n < 2
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(TLC is None, reason="SPECCHK_TLC_JAR does not name a tla2tools.jar")
+@NEEDS_TLC
 @pytest.mark.parametrize(
     "name", ["barrier", "fair_channel", "leases", "logical_clock", "memory", "two_phase_transaction"]
 )
 def test_tlc_finds_as_many_states(name: str, tmp_path: Path) -> None:
     """With all of a model's properties, and without symmetry."""
     program = instantiate(check(f"spec/examples/{name}.spec"), None).program
-    text = exported(program, "M", symmetry=False)
-    files = {"M.tla": text.module, "M.cfg": text.configuration, "Variants.tla": VARIANTS}
-    for file, content in files.items():
-        (tmp_path / file).write_text(content, encoding="utf-8")
-    command = ["java", "-XX:+UseSerialGC", "-cp", str(TLC), "tlc2.TLC", "-continue", "-workers", "1", "M"]
-    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    said = tlc(program, tmp_path)
     counts = search(program, Options(symmetry=False, keep_going=True)).statistics
     assert re.findall(r"(\d+) distinct states found", said)[-1:] == [str(counts.distinct)], said
+
+
+@pytest.mark.slow
+@NEEDS_TLC
+def test_a_step_above_a_horizon_is_not_taken_and_no_deadlock(tmp_path: Path) -> None:
+    """`deadlock ok when` is an invariant: TLC finds the one deadlock, and none at the horizon."""
+    path = tmp_path / "ends.spec"
+    path.write_text(DEADLOCK.lstrip(), encoding="utf-8")
+    said = tlc(instantiate(check(str(path)), None).program, tmp_path)
+    assert said.count("is violated") == said.count("Invariant NoDeadlock is violated") == 1
+    assert "5 distinct states found, 0 states left" in said

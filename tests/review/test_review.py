@@ -124,6 +124,65 @@ def test_the_text_has_each_row_once_and_ends_with_the_numbers(tmp_path):
     assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} >= {"idle", "unnoticed"}
 
 
+LOCK = Path(__file__).parents[2] / "docs" / "lock_service"
+HEADER = '{"format": "lock-service/1", "clients": 2}'
+
+
+def recorded(folder: Path, *events: str) -> list[tuple[str, str]]:
+    """The rows of the lock service with a recording of these events, without those of its text."""
+    lines = [HEADER, *events, f'{{"end": true, "events": {len(events)}}}']
+    path = folder / "one.ndjson"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    words = [str(LOCK / "lock_service.spec"), str(path), "--tracing", str(LOCK / "tracing.py")]
+    result = CliRunner().invoke(command, [*words, "--changes", "0", "--json"])
+    report = json.loads(result.stdout)
+    assert report["limits"] == ["26 changes of the spec were not tried (--changes)"]
+    return [(row["kind"], row["text"]) for row in report["rows"] if row["kind"] in RECORDED]
+
+
+RECORDED = ("refused", "unrecorded", "unreached", "unvisited")
+ACQUIRED = '{"at": "c1", "seq": 1, "event": "acquired", "token": 1}'
+WROTE = '{"at": "c1", "seq": 2, "event": "wrote"}'
+
+
+def test_what_was_never_recorded_is_named(tmp_path):
+    """Actions, except silent ones, and how many states."""
+    rows = recorded(tmp_path, ACQUIRED, WROTE)
+    unrecorded = [text.split("`")[1] for kind, text in rows if kind == "unrecorded"]
+    assert unrecorded == ["enqueue", "next", "release", "restart"]
+    ((_, unvisited),) = [row for row in rows if row[0] == "unvisited"]
+    assert unvisited == "277 of 280 states of `two` are in no recording"
+    assert not [row for row in rows if row[0] in ("refused", "unreached")]
+
+
+def test_a_recorded_step_that_the_spec_refuses_is_named(tmp_path):
+    """A write without a token, with the event's number."""
+    rows = recorded(tmp_path, ACQUIRED, '{"at": "c2", "seq": 1, "event": "wrote"}')
+    assert [text for kind, text in rows if kind == "refused"] == [
+        "one.ndjson, event 2 (wrote): no step explains it"
+    ]
+
+
+def test_a_recording_beyond_the_model_is_named(tmp_path):
+    """Its fourth token is above the horizon of the model, and the spec continues there."""
+    tokens = [(client, seq, token) for token, (client, seq) in
+              enumerate([("c1", 1), ("c2", 1), ("c1", 2), ("c2", 2)], 1)]  # fmt: skip
+    events = [f'{{"at": "{client}", "seq": {seq}, "event": "acquired", "token": {token}}}'
+              for client, seq, token in tokens]  # fmt: skip
+    rows = recorded(tmp_path, *events)
+    assert [text for kind, text in rows if kind == "unreached"] == [
+        "one.ndjson is after event 4 in a state that its model does not reach"
+    ]
+    assert not [row for row in rows if row[0] == "refused"]
+
+
+def test_recordings_need_a_tracing(tmp_path):
+    """And a tracing recordings."""
+    path = str(LOCK / "lock_service.spec")
+    assert CliRunner().invoke(command, [path, "one.ndjson"]).exit_code == 2
+    assert CliRunner().invoke(command, [path, "--tracing", str(LOCK / "tracing.py")]).exit_code == 2
+
+
 def test_a_rejected_spec_has_its_diagnostics(tmp_path):
     """As of any other command."""
     (tmp_path / "door.spec").write_text("spec door\nvar\n", encoding="utf-8")

@@ -1,8 +1,8 @@
 """The parts of a state that pictures show: lanes, logs, marks, labels and messages.
 
-They are declared by a spec's `view`s; without one, lanes are the elements of the sort that most variables are
-mapped over, and the log is the first sequence in a lane.  Values are computed here, by the meaning
-of the spec, so that the report rooms only draw.
+They are declared by a spec's `view`s; without one, lanes are the elements of the sort or enum that most
+variables are mapped over, and the log is the first sequence in a lane.  Values are computed here, by the
+meaning of the spec, so that the report rooms only draw.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class Viewer:
             name = views[-1].sort.full
             return sorts[name] if name in sorts else self._enum(name)
         keys = [v.type.key for v in self.program.variables if isinstance(v.type, Map)]
-        counts = Counter(key.name for key in keys if isinstance(key, Sort))
-        # Of equally frequent sorts the first, as `Counter` keeps them in the order of the variables.
-        return sorts[counts.most_common(1)[0][0]] if counts else None
+        # Sorts before enums; of equally frequent ones the first, as `Counter` keeps their order.
+        counts = Counter(key for kind in (Sort, Enum) for key in keys if isinstance(key, kind))
+        return counts.most_common(1)[0][0] if counts else None
 
     def _enum(self, name: str) -> Enum | None:
         """The declared enum with this name."""

@@ -3,8 +3,8 @@
 An operator is a member of `Op`, and its card is its declaration, so that none is without one.  Its
 meaning is a rule on the page `meaning.rules`, or a text in `meaning.operators`.  Engines read the rules that
 are in terms of other operators, and have tables of rules for the rest (`native.values.operators` and what it
-imports, `symbolic.induction.encode.ops`), so search for `Op.UNION`, not for the word.
-`tests/laws/test_operators.py` tries every operator on edge values and compares with its card.
+imports, `symbolic.induction.encode.ops`; for TLA+ `report.tla.operators`): search for `Op.UNION`, not for
+the word.  `tests/laws/test_operators.py` tries every operator on edge values and compares with its card.
 
 Types of results carry intervals, by interval arithmetic: this makes every integer of the core bounded.  A
 result is marked `horizon` when an operand is, so that no engine mistakes a limit of enumeration for

@@ -34,8 +34,8 @@ from specchk.mcp.tools import Permissions, Tools
 WRITING = ("write", "bind")
 EXECUTING = ("conform", "validate")
 READING = (
-    "check", "run", "simulate", "test", "scenario", "poll", "cancel", "read", "trace", "step", "evaluate",
-    "coverage", "explain", "reference",
+    "check", "run", "simulate", "test", "scenario", "review", "poll", "cancel", "read", "trace", "step",
+    "evaluate", "coverage", "explain", "reference",
 )  # fmt: skip
 # (what it may do beyond reading, as hints for clients)
 HINTS = MappingProxyType({

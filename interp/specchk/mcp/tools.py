@@ -138,6 +138,20 @@ class Tools:
             "validate", ["validate", "--json"], self._place(tracing), seconds, wait, tokens, files
         )
 
+    async def review(
+        self, path: Path, seconds: Budget,
+        tracing: Annotated[str, Field(description="With recordings: file that maps events to actions")] = "",
+        recordings: Annotated[list[str] | None, Field(description="Files, or folders of *.ndjson")] = None,
+        wait: Wait = WAIT_SECONDS, tokens: Tokens = TOKENS,
+    ) -> str:  # fmt: skip
+        """List what a spec does not say: unused parts, changes that no property notices, and so on."""
+        place, words, files = self._spec(path), ["review", "--json"], list[str]()
+        if tracing or recordings:
+            self._require(self.permissions.execute, "execute", "runs the code of a tracing")
+            words.append(f"--tracing={self._place(tracing).path}")
+            files = [str(self._place(file).path) for file in recordings or ()]
+        return await self._start("review", words, place, seconds, wait, tokens, files)
+
     async def poll(self, handle: Handle, wait: Wait = WAIT_SECONDS, tokens: Tokens = TOKENS) -> str:
         """Wait for a request that is running; its answer, or that it still runs."""
         job = self._job(handle)

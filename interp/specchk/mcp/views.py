@@ -33,6 +33,8 @@ MEANINGS = MappingProxyType({
     ("specchk.validate/1", "explained"): "every recording is a behaviour of the spec; behaviour that was"
     " not recorded is not covered",
     ("specchk.validate/1", "vacuous"): "no pass: the recordings prove nothing, and `vacuous` has the reasons",
+    ("specchk.review/1", ""): "rows are facts about the searches that were made; those with `note` may be"
+    " meant. That there is no row does not show that the spec says everything",
     ("specchk.rejected/1", "rejected"): "correct the text; tool `explain` has a page for each code",
     ("specchk.ended/1", "inconclusive"): "no verdict: it ended before there was a report",
 })  # fmt: skip
@@ -48,7 +50,7 @@ def answer(job: Job, tokens: int) -> str:
     if not isinstance(report, dict) or "schema" not in report:  # a part of another report
         rest = report if isinstance(report, dict) else {"report": report}
         return fitted({"handle": job.handle, **rest}, tokens)
-    schema, verdict = str(report.get("schema")), str(report.get("verdict"))
+    schema, verdict = str(report.get("schema")), str(report.get("verdict") or "")
     hidden = [name for name in report if name in ON_REQUEST.get(schema, ()) and report[name]]
     shown = {
         name: value for name, value in report.items() if value not in (None, [], {}) and name not in hidden

@@ -8,7 +8,7 @@ from typing import Any
 
 from specchk.report.text import counted, wrapped
 from specchk.review.review import Review
-from specchk.review.rows import KINDS, NOTES, ReviewRow
+from specchk.review.rows import KINDS, ReviewRow
 
 SCHEMA = "specchk.review/1"
 
@@ -17,9 +17,10 @@ def render(review: Review, width: int) -> str:
     """The rows by kind, each with the next thing to do; the numbers last."""
     lines: list[str] = []
     for kind, rows in groupby(review.rows, lambda row: row.kind):
-        lines += [f"{KINDS[kind]}{' (notes)' if kind in NOTES else ''}"]
+        of_kind = list(rows)
+        lines += [f"{KINDS[kind]}{' (notes)' if all(row.is_note for row in of_kind) else ''}"]
         previous = ""
-        for row in rows:
+        for row in of_kind:
             lines += wrapped(f"{row.at}: {row.text}", width, 2)
             if row.next != previous:
                 lines += wrapped(f"next: {row.next}", width, 6)

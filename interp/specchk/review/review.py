@@ -7,9 +7,10 @@ searches that were made; whether it is a mistake is for the reader to decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from specchk.explore.conditions import Decided
 from specchk.ir.program import Program
@@ -30,7 +31,7 @@ from specchk.review.searches import (
     selected,
     tried,
 )
-from specchk.review.states import ListedStates, listed, missing_values, unchanged
+from specchk.review.states import MOST_LISTED, ListedStates, listed, missing_values, unchanged
 
 Decide = Callable[[Program], Decided]
 MOST_LISTED_MODELS = 6
@@ -53,31 +54,32 @@ class Review(Struct, frozen=True):
     tried: tuple[TriedMutant, ...]
     limits: tuple[str, ...]
 
+    def with_rows(self, rows: Iterable[ReviewRow], limits: Iterable[str]) -> Review:
+        """The review with further rows, in their order among the others."""
+        order = list(KINDS)
+        every = sorted((*self.rows, *rows), key=lambda row: order.index(row.kind))
+        return replace(self, rows=tuple(every), limits=(*self.limits, *limits))
+
 
 def reviewed(path: str, checked: CheckedSpec, search: Search, decide: Decide, most: Most) -> Review:
     """Review a spec, without recordings; raises `SpecError` for a model that is rejected."""
     models = list(searched(checked, search, most.states))
     small = chosen(models)
     first = sorted(models, key=lambda model: model.outcome.statistics.distinct)[:MOST_LISTED_MODELS]
-    lists = [states for model in first if (states := listed(model)) is not None]
+    few = [model.instance for model in first if model.outcome.statistics.distinct <= MOST_LISTED]
+    lists = [states for instance in few if (states := listed(instance)) is not None]
     changes = list(mutants(checked.spec)) if small else []
     results = [tried(path, mutant, small, search) for mutant in spread(changes, most.changes)]
+    is_all = len(results) == len(changes)
     found = [
         *_expectations(path, checked, models), *_coverage(path, models),
         *_states(checked, lists, is_all=len(lists) == len(models)),
-        *_properties(checked, small, _violated(path, checked, models, results, search)),
+        *_properties(checked, small, _violated(path, checked, models, results, search) if is_all else None),
         *_unchecked(path, checked, models), *_unnoticed(results), *_idle_steps(checked, lists),
         *_conditions(path, [decide(model.instance.program) for model in small]),
     ]  # fmt: skip
-    order = list(KINDS)
-    rows = sorted(found, key=lambda row: order.index(row.kind))
-    return Review(
-        path,
-        tuple(rows),
-        tuple(models),
-        tuple(results),
-        tuple(_limits(models, small, lists, len(changes) - len(results))),
-    )
+    limits = tuple(_limits(models, small, lists, len(changes) - len(results)))
+    return Review(path, (), tuple(models), tuple(results), limits).with_rows(found, ())
 
 
 def spread(changes: Sequence[SpecMutant], most: int) -> list[SpecMutant]:
@@ -141,11 +143,17 @@ def _violated(
 
 
 def _properties(
-    checked: CheckedSpec, small: Sequence[Searched], violated: Collection[str]
+    checked: CheckedSpec, small: Sequence[Searched], violated: Collection[str] | None
 ) -> Iterator[ReviewRow]:
+    """Properties that nothing violates; `violated` is None if not all changes were tried."""
     for prop in selected(small):
         decl = checked.spec.properties.get(prop.name)
-        if prop.name not in violated and decl is not None and decl.span.source is checked.spec.source:
+        if (
+            violated is not None
+            and prop.name not in violated
+            and decl is not None
+            and decl.span.source is checked.spec.source
+        ):
             yield ReviewRow(
                 "unviolated", decl.span.where,
                 f"`{prop.name}` holds in every model, and in every variant of the spec that was tried",

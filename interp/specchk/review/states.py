@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from specchk.compile.instantiate import Instance
 from specchk.explore.walk import NoStart, Walker
 from specchk.ir.program import Program
 from specchk.ir.types import Bool, Enum, Map, Option, Record, Seq, Set, Type
 from specchk.meaning.undefined import Faulty
 from specchk.meaning.values import State
-from specchk.review.searches import Searched
 
 MOST_LISTED = 3000  # states of a model that are listed in Python
 
@@ -21,16 +21,14 @@ class ListedStates(Struct, frozen=True):
     """All states of a model, and the actions with a step that leads back to its own state."""
 
     program: Program
-    states: frozenset[State]
+    states: tuple[State, ...]  # the nearest first
     idle: frozenset[str]
 
 
-def listed(model: Searched, most: int = MOST_LISTED) -> ListedStates | None:
+def listed(instance: Instance, most: int = MOST_LISTED) -> ListedStates | None:
     """The states of a model, also beyond a violation; None if they are more, or a step is undefined."""
-    if model.outcome.statistics.distinct > most:
-        return None
     try:
-        walker = Walker(model.instance)
+        walker = Walker(instance)
         states: dict[State, None] = dict.fromkeys(walker.initial)
         idle: set[str] = set()
         edge = list(states)
@@ -48,7 +46,7 @@ def listed(model: Searched, most: int = MOST_LISTED) -> ListedStates | None:
             edge = reached
     except (Faulty, NoStart):
         return None
-    return ListedStates(model.instance.program, frozenset(states), frozenset(idle))
+    return ListedStates(instance.program, tuple(states), frozenset(idle))
 
 
 def unchanged(models: list[ListedStates]) -> list[str]:

@@ -169,3 +169,16 @@ def test_the_state_graph_has_the_states_that_a_search_counts(
     else:
         assert (done.returncode, done.stdout) == (2, "")
         assert shown in done.stderr
+
+
+def test_the_state_graph_marks_the_counterexample(tmp_path: Path):
+    """Its path, each step of it, and the state that violates; in the graph of a model that holds nothing."""
+    path = tmp_path / "count.spec"
+    text = "spec count\nvar x : 0..3 = 0\naction up():\n    require x < 3\n    x' = x + 1\ndeadlock ok\n"
+    path.write_text(f"{text}invariant low: x < 2\nmodel m:\n    expect violates low\n", encoding="utf-8")
+    marked = [line for line in draw(str(path), "--kind", "states").stdout.splitlines() if "penwidth" in line]
+    assert [line.split()[0] for line in marked if "->" not in line] == ["s0", "s1", "s2"]
+    assert [line.split("[")[0].strip() for line in marked if "->" in line] == ["s0 -> s1", "s1 -> s2"]
+    assert [line.split()[0] for line in marked if "#a02020" in line] == ["s2"]
+    path.write_text(f"{text}model m:\n    expect holds\n", encoding="utf-8")
+    assert "penwidth" not in draw(str(path), "--kind", "states").stdout

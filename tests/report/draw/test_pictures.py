@@ -18,11 +18,10 @@ from specchk.lang.frontend import check
 from specchk.report.diff import changes
 from specchk.report.draw import lanes
 from specchk.report.draw.layout import (
-    BOX,
+    CHAR,
     CHARS,
-    COLUMN,
+    GAP,
     INNER,
-    TITLE,
     Cells,
     Marks,
     Text,
@@ -102,11 +101,11 @@ def apart(shown: Picture) -> None:
     placed = layout(shown)
     assert list(placed.x_of) == list(shown.columns)
     for left, right in pairwise(placed.x_of.values()):
-        assert right - left == COLUMN > BOX
+        assert right - left == placed.box + GAP
     below: dict[int, float] = {}
     for box in placed.boxes:
         assert box.x == placed.x_of[box.column]
-        assert box.x - BOX / 2 > TITLE
+        assert box.x - placed.box / 2 > placed.titles_width
         top = box.y - (box.height + 1) / 2
         assert top >= below.get(box.column, 0)
         below[box.column] = box.y + box.height / 2
@@ -114,15 +113,16 @@ def apart(shown: Picture) -> None:
             match strip:
                 case Text():
                     assert len(strip.text) <= CHARS
+                    assert len(strip.text) * CHAR <= placed.inner
                 case Cells():
-                    assert strip.width * len(strip.cells) <= INNER
+                    assert strip.width * len(strip.cells) <= placed.inner <= INNER
                 case Marks():
                     ends = [0, *(mark.x + mark.width for mark in strip.marks)]
                     assert all(mark.x >= end for mark, end in zip(strip.marks, ends, strict=False))
-                    assert ends[-1] <= INNER
+                    assert ends[-1] <= placed.inner
     titles = [(title.y, len(title.lines)) for title in placed.titles]
     assert all(b - a > 6.5 * (m + n) for (a, m), (b, n) in pairwise(titles))
-    assert max(below.values(), default=0) <= placed.height
+    assert max(below.values(), default=0) <= placed.floor <= placed.height
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -31,7 +31,7 @@ from specchk.report.draw.text import text
 from specchk.report.text import headline, render
 from specchk.search.budget import Budget, Meter
 from specchk.search.engine import Options
-from specchk.search.graph import TooManyStates, enabling, state_graph
+from specchk.search.graph import StateGraph, TooManyStates, enabling, state_graph
 from specchk.search.verdict import Holds, HoldsWithin, Outcome, Trace, Violation
 from specchk.search.watch import LimitReached
 
@@ -109,7 +109,13 @@ def _draw(
         _draw_lanes(drawn(instance, violation), output)
         return
     if kind in GRAPHS:
-        _draw_graph(instance, kind, output)
+        graph = _graph(instance, kind)
+        if kind == "actions":
+            write_dot(actions_dot(instance.program, enabling(graph)), output)
+            return
+        # Of so few states the search takes no time.
+        found = counterexample(explore(instance.program, Options(budget), engine=engine.chosen(), quiet=True))
+        write_dot(states_dot(graph, found[0] if found else None), output)
         return
     shown = expressions(instance, show, as_json=False)  # before the search: a mistake is reported at once
     if trace is None:
@@ -128,10 +134,10 @@ def _draw(
         _draw_lanes(drawing(instance, trace, violation, title), output)
 
 
-def _draw_graph(instance: Instance, kind: str, output: str | None) -> None:
+def _graph(instance: Instance, kind: str) -> StateGraph:
     limit = MAX_DRAWN if kind == "states" else MAX_EXPLORED
     try:
-        graph = state_graph(instance.program, limit)
+        return state_graph(instance.program, limit)
     except TooManyStates:
         raise click.ClickException(
             f"this picture is limited to {limit} states; choose a smaller model, or use --set"
@@ -143,8 +149,6 @@ def _draw_graph(instance: Instance, kind: str, output: str | None) -> None:
         raise _no_picture(action, fault.undefined.span, fault.undefined.reason) from None
     except NoAnswer as unclear:
         raise _no_picture(f"`{unclear.name}`", unclear.blame.span, unclear.blame.text) from None
-    dot = states_dot(graph) if kind == "states" else actions_dot(instance.program, enabling(graph))
-    write_dot(dot, output)
 
 
 def _no_picture(what: str, span: Span, reason: str) -> click.ClickException:

@@ -167,7 +167,7 @@ def command(
         cls = load_tracing(Path(tracing))
     cluster.not_with(workers, "--workers", "it counts the processes of this machine")
     pipeline.check(cluster, recordings)
-    paths = [] if cluster.is_wanted else _files(recordings)
+    paths = [] if cluster.is_wanted else recorded_files(recordings)
     wanted = CampaignOptions(workers or cores(), not no_power, partial, seed)
     with rejections(as_json=as_json):
         checked = check(str(Path(tracing).parent / cls.spec))
@@ -184,7 +184,7 @@ def command(
     leave(code, as_json=as_json, json=lambda: as_json_of(campaign, int(code)), text=lambda: text(campaign))
 
 
-def _files(given: Sequence[str]) -> list[Path]:
+def recorded_files(given: Sequence[str]) -> list[Path]:
     """The named files, and those in the named folders."""
     files: list[Path] = []
     for path in map(Path, given):

@@ -74,7 +74,7 @@ class RecordingExplainer:
 
     def explained(self, recording: Recording) -> RecordingResult:
         """Explain a recording and its corrupted copies; raises `BadRecording` for one without a program."""
-        validator = self._validator(recording)
+        validator = self.validator(recording)
         begun = perf_counter()
         explained = self._explain(validator, recording)
         seconds = perf_counter() - begun
@@ -97,7 +97,7 @@ class RecordingExplainer:
         """The smallest contradiction of a recording that is blocked at an event."""
         try:
             recording = decode(name, data())
-            validator = self._validator(recording)
+            validator = self.validator(recording)
         except BadRecording:
             return None  # it was whole, and is no longer
         validator = self._explain(validator, recording).by or validator
@@ -106,7 +106,8 @@ class RecordingExplainer:
     def _explain(self, validator: Validator, recording: Recording) -> Explained:
         return validator.explain(self.cls(validator.program, recording), recording)
 
-    def _validator(self, recording: Recording) -> Validator:
+    def validator(self, recording: Recording) -> Validator:
+        """The validator for a recording's constants; raises `BadRecording`."""
         constants = constants_of(self.cls, recording)
         key = tuple(sorted(constants.items()))
         if key not in self._validators:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 
 from specchk.ir.program import Program
 from specchk.meaning.values import State
@@ -12,20 +13,28 @@ from specchk.search.graph import StateGraph
 from specchk.search.verdict import Trace
 
 _HEAD = (
-    '  graph [bgcolor="white", rankdir=TB];\n'
+    '  graph [bgcolor="white", rankdir=TB, fontname="Helvetica"];\n'
     '  node [shape=box, style="rounded,filled", fillcolor="#f4f6fa", color="#888888", '
     'fontname="Helvetica", fontsize=10];\n'
     '  edge [fontname="Helvetica", fontsize=9, color="#555555", arrowsize=0.7];'
 )
 
 _FOREVER = "#a02020"
+_ON_PATH = ', color="#0b4f8a", fontcolor="#0b4f8a", penwidth=2'
+_VIOLATING = ', color="#a02020", fillcolor="#fff4f2", penwidth=2'
 
 
-def states_dot(graph: StateGraph) -> str:
+def states_dot(graph: StateGraph, trace: Trace | None = None) -> str:
     """Every state with its whole value, one cluster for each level, edges labelled by actions.
 
-    Levels go down; edges that do not are grey.  Steps that change nothing stand in their state.
+    Levels go down; edges that do not are grey.  Steps that change nothing stand in their state.  Of a
+    counterexample the path is blue, and its last state red.
     """
+    path = [] if trace is None else [trace.initial, *(step.state for step in trace.steps)]
+    index_of = {state: index for index, state in enumerate(graph.states)}
+    on_path = [index_of[state] for state in path if state in index_of]
+    taken = set(pairwise(on_path))
+    looks = {**dict.fromkeys(on_path, _ON_PATH), **dict.fromkeys(on_path[-1:], _VIOLATING)}
     lines = ["digraph states {", _HEAD]
     labels: dict[tuple[int, int], list[str]] = {}
     for edge in graph.edges:
@@ -35,13 +44,14 @@ def states_dot(graph: StateGraph) -> str:
         lines.append(f'  subgraph cluster_{level} {{ label="level {level + 1}"; color="#dddddd"; fontsize=9;')
         for index in members:
             text = _state(graph.program, graph.states[index]) + _staying(labels.get((index, index), ()))
-            lines.append(f"    s{index} [label=<{text}>];")
+            lines.append(f"    s{index} [label=<{text}>{looks.get(index, '')}];")
         lines.append("  }")
     for (source, target), texts in labels.items():
         text = "<BR/>".join(escape(label) for label in texts)
         down = graph.levels[target] > graph.levels[source]
         # Without `constraint=false` an edge back up would push levels apart that are one.
         look = "" if down else ', constraint=false, color="#bbbbbb", fontcolor="#888888"'
+        look += _ON_PATH if (source, target) in taken else ""
         if source != target:
             lines.append(f"  s{source} -> s{target} [label=<{text}>{look}];")
     return "\n".join([*lines, "}"]) + "\n"

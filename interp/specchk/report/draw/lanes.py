@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from math import ceil
 from typing import assert_never
 
 from specchk.report.draw import layout
@@ -25,16 +26,23 @@ LOST = "#a02020"
 def dot(picture: Picture) -> str:
     """The picture as a DOT graph with positions."""
     placed = layout.layout(picture)
-    lines = [*_head(placed), *(_title(title) for title in placed.titles)]
+    lines = [*_head(placed), *(_title(title, placed.titles_width) for title in placed.titles)]
     differing = {row.number for row in picture.rows if row.differs}
     # `column % len`: the shared column is -1, and a minus sign ends a name of DOT.
     above = {column: f"head{column % len(placed.x_of)}" for column in placed.x_of}
     for box in placed.boxes:
         name = _name(box.row, box.column, placed)
         frame = LOST if box.row in differing else FAINT
-        lines.append(f'  {name} [label=<{_table(box, frame)}>, pos="{box.x},{-box.y}!"];')
+        lines.append(f'  {name} [label=<{_table(box, frame, placed.inner)}>, pos="{box.x},{-box.y}!"];')
         lines.append(f"  {above[box.column]} -> {name} [arrowhead=none];")
         above[box.column] = name
+    # To the bottom: a line that ends where nothing more changes would look like the end of a process.
+    for column, name in above.items():
+        floor = f"floor{column % len(placed.x_of)}"
+        lines.append(
+            f'  {floor} [shape=point, width=0, style=invis, pos="{placed.x_of[column]},{-placed.floor}!"];'
+        )
+        lines.append(f"  {name} -> {floor} [arrowhead=none];")
     for row in picture.rows:
         if row.arrow is not None:
             source, target = (_name(row.number, lane, placed) for lane in row.arrow)
@@ -57,20 +65,20 @@ def _head(placed: layout.PlacedPicture) -> Iterator[str]:
     yield '  graph [bgcolor="white", outputorder="edgesfirst", pad=0.15, splines=line];'
     yield f'  node [shape=plain, fontname="monospace", fontsize=10, fontcolor="{INK}"];'
     yield f'  edge [color="{FAINT}", arrowsize=0.8];'
-    wide = placed.width
+    wide = max(placed.width, round(layout.HEADING * len(picture.title)) + layout.PAD)
     title = _fixed(f"<B>{escape(picture.title)}</B>", wide, 20, 'ALIGN="LEFT"')
     yield f'  title [label=<{_outer(f"<TR>{title}</TR>")}>, fontsize=13, pos="{wide // 2},0!"];'
     for column, x in placed.x_of.items():
         name = picture.name(column)
-        table = _centred(name, f"<B>{escape(name)}</B>", layout.BOX, 18, 7.8)
+        table = _centred(name, f"<B>{escape(name)}</B>", placed.box, 18, layout.HEADING)
         yield f'  head{column % len(placed.x_of)} [label=<{table}>, fontsize=13, pos="{x},-30!"];'
 
 
-def _title(title: layout.Titled) -> str:
+def _title(title: layout.Titled, width: int) -> str:
     lines = [f"<B>{_spaced(line)}</B>" for line in title.lines]
     looks = [f'<FONT COLOR="{LOST}">{line}</FONT>' if title.differs else line for line in lines]
-    rows = "".join(f"<TR>{_fixed(look, layout.TITLE, layout.LINE, _LEFT)}</TR>" for look in looks)
-    return f'  step{title.row} [label=<{_outer(rows)}>, pos="{layout.TITLE // 2},{-title.y}!"];'
+    rows = "".join(f"<TR>{_fixed(look, width, layout.LINE, _LEFT)}</TR>" for look in looks)
+    return f'  step{title.row} [label=<{_outer(rows)}>, pos="{width // 2},{-title.y}!"];'
 
 
 _LEFT = 'ALIGN="LEFT"'
@@ -92,39 +100,39 @@ def _outer(rows: str, more: str = 'BORDER="0"') -> str:
     return f'<TABLE {more} CELLBORDER="0" CELLSPACING="0" CELLPADDING="0">{rows}</TABLE>'
 
 
-def _table(box: layout.Placed, frame: str) -> str:
-    gap = _padded("", layout.PAD // 2, "")
-    rows = "".join(_strip(strip) for strip in box.strips)
+def _table(box: layout.Placed, frame: str, inner: int) -> str:
+    gap = _padded("", layout.PAD // 2, "", inner)
+    rows = "".join(_strip(strip, inner) for strip in box.strips)
     return _outer(gap + rows + gap, f'BORDER="1" COLOR="{frame}" BGCOLOR="white" STYLE="rounded"')
 
 
-def _strip(strip: layout.Strip) -> str:
+def _strip(strip: layout.Strip, inner: int) -> str:
     match strip:
         case layout.Cells():
-            inside = _cells(strip)
+            inside = _cells(strip, inner)
         case layout.Marks():
-            inside = _marks(strip)
+            inside = _marks(strip, inner)
         case layout.Text():
             text = _spaced(strip.text)
             is_plain = not (strip.changed or strip.differs)
             inside = text if is_plain else f'<FONT COLOR="{_color(strip)}"><B>{text}</B></FONT>'
         case _:
             assert_never(strip)
-    return _padded(inside, strip.height, _LEFT)
+    return _padded(inside, strip.height, _LEFT, inner)
 
 
-def _padded(inside: str, height: int, more: str) -> str:
+def _padded(inside: str, height: int, more: str, inner: int) -> str:
     """A row of a box."""
     side = _fixed("", layout.PAD, height, "")
-    return f"<TR>{side}{_fixed(inside, layout.INNER, height, more)}{side}</TR>"
+    return f"<TR>{side}{_fixed(inside, inner, height, more)}{side}</TR>"
 
 
 def _color(part: layout.Text | layout.PlacedMark) -> str:
     return LOST if part.differs else CHANGED if part.changed else INK
 
 
-def _cells(strip: layout.Cells) -> str:
-    rest = layout.INNER - strip.width * len(strip.cells)
+def _cells(strip: layout.Cells, inner: int) -> str:
+    rest = inner - strip.width * len(strip.cells)
     cells = "".join(_cell(cell, strip.width) for cell in strip.cells)
     return _outer(f"<TR>{cells}{_fixed('', rest, layout.CELL, '') if rest else ''}</TR>")
 
@@ -148,7 +156,7 @@ def _centred(text: str, label: str, width: int, height: int, char: float = 6.0) 
     return _outer(f"<TR>{space}{_fixed(label, width - left, height, _LEFT)}</TR>")
 
 
-def _marks(strip: layout.Marks) -> str:
+def _marks(strip: layout.Marks, inner: int) -> str:
     parts, x = [], 0
     for mark in strip.marks:
         if mark.x > x:
@@ -157,19 +165,19 @@ def _marks(strip: layout.Marks) -> str:
         look = f'<FONT POINT-SIZE="8" COLOR="{_color(mark)}">{text}</FONT>'
         parts.append(_fixed(look, mark.width, layout.MARK, _LEFT))
         x = mark.x + mark.width
-    if x < layout.INNER:
-        parts.append(_fixed("", layout.INNER - x, layout.MARK, ""))
+    if x < inner:
+        parts.append(_fixed("", inner - x, layout.MARK, ""))
     return _outer(f"<TR>{''.join(parts)}</TR>")
 
 
 def _ending(placed: layout.PlacedPicture) -> Iterator[str]:
     if not placed.ending:
         return
-    wide = max(placed.width - layout.TITLE, 560)
-    inner = wide - 2 * layout.PAD
+    inner = ceil(layout.CHAR * max(map(len, placed.ending)))
+    wide = inner + 2 * layout.PAD
     looks = [f'<FONT COLOR="{LOST}">{_spaced(line)}</FONT>' for line in placed.ending]
     side = _fixed("", layout.PAD, layout.LINE, "")
     lines = "".join(f"<TR>{side}{_fixed(look, inner, layout.LINE, _LEFT)}</TR>" for look in looks)
     gap = f"<TR>{_fixed('', layout.PAD, layout.PAD, '')}</TR>"
     table = _outer(gap + lines + gap, f'BORDER="2" COLOR="{LOST}" BGCOLOR="#fff4f2"')
-    yield f'  ending [label=<{table}>, pos="{layout.TITLE + wide // 2},{-placed.ending_y}!"];'
+    yield f'  ending [label=<{table}>, pos="{placed.titles_width + wide // 2},{-placed.ending_y}!"];'

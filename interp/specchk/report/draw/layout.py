@@ -2,8 +2,8 @@
 
 Values are set in a monospaced font of ten points; every cell has room for wider characters than the
 usual fonts have, so a line of `CHARS` characters fits its box whatever machine draws or shows it.
-A box has the fixed width of its lane and is a stack of strips of known height: rows of cells, rows
-of marks under them, lines of text.
+A box is a stack of strips of known height: rows of cells, rows of marks under them, lines of text.  All are
+as wide as the widest strip needs, at most `INNER`.
 
 Invariants: boxes of one lane do not overlap, boxes of two lanes are `GAP` apart, x grows with the
 lane and y with the row.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from math import ceil
 
 from msgspec import Struct
 
@@ -21,12 +22,11 @@ from specchk.report.draw.picture import Box, Line, LogCell, LogMark, Picture, Ro
 CHAR = 6.7  # width of a character of text, with some air: 0.602 em in the usual fonts
 SMALL = 5.4  # width of a character of a mark
 CHARS = 34
-INNER = 228  # CHARS * CHAR, rounded up
+INNER = 228  # CHARS * CHAR, rounded up: the most that a box has inside
 PAD = 6
-BOX = INNER + 2 * PAD
 GAP = 44
-COLUMN = BOX + GAP
-TITLE = 228  # the column of the steps' titles
+HEADING = 7.8  # width of a character of a heading
+TITLE_CHAR = 7.3  # of a step's title
 TITLE_CHARS = 31
 LINE = 13
 CELL = 20  # a cell's height
@@ -95,9 +95,15 @@ class Titled(Struct, frozen=True):
 
 
 class PlacedPicture(Struct, frozen=True):
-    """A picture with positions; `x_of` is the centre of each column."""
+    """A picture with positions; `x_of` is the centre of each column.
+
+    `inner` is the width inside of boxes, `titles_width` that of the steps' titles; lifelines end at `floor`.
+    """
 
     picture: Picture
+    inner: int
+    titles_width: int
+    floor: int
     x_of: dict[int, int]
     titles: tuple[Titled, ...]
     boxes: tuple[Placed, ...]
@@ -108,19 +114,35 @@ class PlacedPicture(Struct, frozen=True):
     @property
     def width(self) -> int:
         """The distance from the left of the titles to the right of the last column."""
-        return TITLE + COLUMN * max(len(self.x_of), 1)
+        return self.titles_width + (self.box + GAP) * max(len(self.x_of), 1)
+
+    @property
+    def box(self) -> int:
+        """The width of a box."""
+        return self.inner + 2 * PAD
 
 
 def layout(picture: Picture) -> PlacedPicture:
     """The picture with the positions of all parts."""
-    x_of = {column: TITLE + COLUMN * index + COLUMN // 2 for index, column in enumerate(picture.columns)}
     cell = _cell_width(picture)
+    stacks = [
+        {column: tuple(_strips(box, cell)) for column, box in row.boxes.items()} for row in picture.rows
+    ]
+    headings = [HEADING * len(picture.name(column)) for column in picture.columns]
+    inner = ceil(
+        max([CELL, *headings, *(_needed(one) for row in stacks for each in row.values() for one in each)])
+    )
+    lines = [title_lines(row) for row in picture.rows]
+    left = ceil(TITLE_CHAR * max((len(line) for title in lines for line in title), default=0)) + PAD
+    column_width = inner + 2 * PAD + GAP
+    x_of = {
+        column: left + column_width * index + column_width // 2
+        for index, column in enumerate(picture.columns)
+    }
     titles: list[Titled] = []
     boxes: list[Placed] = []
     y = HEAD
-    for row in picture.rows:
-        title = title_lines(row)
-        strips = {column: tuple(_strips(box, cell)) for column, box in row.boxes.items()}
+    for row, title, strips in zip(picture.rows, lines, stacks, strict=True):
         heights = {column: sum(item.height for item in parts) + PAD for column, parts in strips.items()}
         # Boxes of a row share their middle, so that arrows between them run level.
         tall = max([*heights.values(), LINE * len(title)])
@@ -133,7 +155,20 @@ def layout(picture: Picture) -> PlacedPicture:
         y += tall + ROW_GAP
     ending = tuple(part for line in picture.ending for part in wrapped(line, 90))
     tall = LINE * len(ending) + 2 * PAD if ending else 0
-    return PlacedPicture(picture, x_of, tuple(titles), tuple(boxes), ending, y + tall // 2, y + tall)
+    return PlacedPicture(
+        picture, inner, left, y - ROW_GAP, x_of, tuple(titles), tuple(boxes), ending, y + tall // 2, y + tall
+    )
+
+
+def _needed(strip: Strip) -> float:
+    """The width of a strip."""
+    match strip:
+        case Cells():
+            return strip.width * len(strip.cells)
+        case Marks():
+            return strip.marks[-1].x + strip.marks[-1].width
+        case Text():
+            return CHAR * len(strip.text)
 
 
 def title_lines(row: Row) -> tuple[str, ...]:

@@ -198,18 +198,22 @@ def _box(
     was = viewer.marks(old, lane)
     marks = tuple(LogMark(*mark, was.get(mark[0]) != mark[1]) for mark in marks_of(viewer, after, lane))
     lines = [_line(change, path_in(viewer, lane, change)) for change in changed]
-    lines += _labels(viewer.labels(old, lane), viewer.labels(after, lane))
-    return Box(_log(viewer.log(old, lane), viewer.log(after, lane)), marks, tuple(lines))
+    log = _log(viewer.log(old, lane), viewer.log(after, lane))
+    was_labels, labels = viewer.labels(old, lane), viewer.labels(after, lane)
+    lines += [
+        Line(f"{name}: {was_labels[name]} → {value}", changed=True)
+        for name, value in labels.items() if was_labels[name] != value
+    ]  # fmt: skip
+    # Unchanged labels are in the first box of a lane, and in one that would be empty without them.
+    if before is None or not (log or marks or lines):
+        lines += _labels({name: value for name, value in labels.items() if was_labels[name] == value})
+    return Box(log, marks, tuple(lines))
 
 
-def _labels(was: dict[str, str], now: dict[str, str]) -> Iterable[Line]:
-    """A line for each changed label, the others side by side; a true one is shown by its name only."""
-    for name, after in now.items():
-        if was[name] != after:
-            yield Line(f"{name}: {was[name]} → {after}", changed=True)
-    same = [(name, value) for name, value in now.items() if was[name] == value]
-    same = [(name, value) for name, value in same if value not in ("false", *ABSENT)]
-    yield from map(Line, _packed(name if value == "true" else f"{name}: {value}" for name, value in same))
+def _labels(labels: dict[str, str]) -> Iterable[Line]:
+    """Labels side by side; a true one is shown by its name only."""
+    shown = [(name, value) for name, value in labels.items() if value not in ("false", *ABSENT)]
+    return map(Line, _packed(name if value == "true" else f"{name}: {value}" for name, value in shown))
 
 
 def _packed(texts: Iterable[str]) -> Iterable[str]:

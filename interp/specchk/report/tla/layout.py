@@ -178,6 +178,6 @@ def definition(head: str, body: Tla) -> tuple[str, ...]:
 
 def listed(word: str, parts: Sequence[Tla], empty: str) -> Tla:
     """A list with each part on lines of its own."""
-    if not parts:
-        return atom(empty)
+    if len(parts) < 2:
+        return junction(word, parts, empty)
     return Tla(tuple(line for part in parts for line in part.behind(f"{word} ").lines), Tight.JUNCTION)

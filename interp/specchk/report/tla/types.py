@@ -299,6 +299,10 @@ class Types:
                 rank = self._ranks.get(kind) or self.names.new(f"Rank{kind.name}")
                 self._ranks[kind] = rank
                 return compared(call(rank, a), "<=", call(rank, b))
+            case types.Option():
+                rest = self.at_most(kind.item, indexed(a, atom("1")), indexed(b, atom("1")), span)
+                both = junction("/\\", [self.is_some(b), rest], "")
+                return junction("\\/", [compared(a, "=", self.none), both], "")
             case types.Record(fields=fields) if fields:
                 return self._first_difference(kind, 0, a, b, span)
         message = f"`choose` takes the first value, and TLA+ has no order for {types.show(kind)}"
