@@ -25,15 +25,22 @@ from specchk.search.reference import search
 TLC = os.environ.get("SPECCHK_TLC_JAR")  # the path of tla2tools.jar
 
 
+def path_of(name: str) -> str:
+    """A bundled example, or the spec of rare forms."""
+    return "tests/golden/tla/forms.spec" if name == "forms" else f"spec/examples/{name}.spec"
+
+
 def made(path: str, model: str | None = None, *, symmetry: bool = True) -> Exported:
     """A bundled spec in TLA+."""
     return exported(instantiate(check(path), model).program, "M", symmetry=symmetry)
 
 
-@pytest.mark.parametrize("name", ["fair_channel", "logical_clock", "memory", "two_phase_transaction"])
+@pytest.mark.parametrize(
+    "name", ["fair_channel", "forms", "logical_clock", "memory", "two_phase_transaction"]
+)
 def test_the_module_and_the_configuration_of_a_spec(name: str, golden: Golden) -> None:
-    """Fairness; bags and horizons; unions, options and symmetry; a refinement."""
-    text = made(f"spec/examples/{name}.spec")
+    """Fairness; rare operators; bags and horizons; unions, options and symmetry; a refinement."""
+    text = made(path_of(name))
     golden(f"tla/{name}.tla", text.module + "\n" + text.configuration)
 
 
@@ -123,11 +130,11 @@ deadlock ok when n < 2
 @pytest.mark.slow
 @NEEDS_TLC
 @pytest.mark.parametrize(
-    "name", ["barrier", "fair_channel", "leases", "logical_clock", "memory", "two_phase_transaction"]
+    "name", ["barrier", "fair_channel", "forms", "leases", "logical_clock", "memory", "two_phase_transaction"]
 )
 def test_tlc_finds_as_many_states(name: str, tmp_path: Path) -> None:
     """With all of a model's properties, and without symmetry."""
-    program = instantiate(check(f"spec/examples/{name}.spec"), None).program
+    program = instantiate(check(path_of(name)), None).program
     said = tlc(program, tmp_path)
     counts = search(program, Options(symmetry=False, keep_going=True)).statistics
     assert re.findall(r"(\d+) distinct states found", said)[-1:] == [str(counts.distinct)], said

@@ -121,7 +121,8 @@ class _Module:
         lines += self.types.definitions()
         lines += [""] * (bool(lines) and lines[-1] != "")
         kinds = [self.types.annotation(variable.type) for variable in self.program.variables]
-        lines += ["VARIABLES", *_annotated(list(zip(self.variables, kinds, strict=True))), ""]
+        if kinds:
+            lines += ["VARIABLES", *_annotated(list(zip(self.variables, kinds, strict=True))), ""]
         return [*lines, *definition("vars", bracketed("<<", [atom(name) for name in self.variables], ">>"))]
 
     # Behaviour
