@@ -9,6 +9,7 @@ Not here: whatever knows specs (the other modules of this room).
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -39,6 +40,7 @@ from specchk.lsp.tokens import legend, semantic_tokens
 from specchk.lsp.workspace import Workspace, deeper, path_of, reported, uri_of
 
 MOST_SYMBOLS = 500  # of all files
+IDLE_S = 2.0  # after an edit, before cycles of objects are searched, which takes longer than a keystroke
 PAUSE_S = 0.01  # after an edit, before its diagnostics
 
 
@@ -49,7 +51,7 @@ class Service(Struct):
     workspace: Workspace
     commands: EditorCommands
     uris: dict[str, str] = field(default_factory=dict)  # of open texts, as the client writes them
-    _due: asyncio.TimerHandle | None = None
+    _due: tuple[asyncio.TimerHandle, ...] = ()
 
     # Texts.
 
@@ -96,9 +98,10 @@ class Service(Struct):
         self._publish_soon()
 
     def _publish_soon(self) -> None:
-        if self._due is not None:
-            self._due.cancel()
-        self._due = asyncio.get_running_loop().call_later(PAUSE_S, self._publish)
+        for timer in self._due:
+            timer.cancel()
+        later = asyncio.get_running_loop().call_later
+        self._due = (later(PAUSE_S, self._publish), later(IDLE_S, gc.collect))
 
     def _publish(self) -> None:
         for path, uri in list(self.uris.items()):
@@ -343,4 +346,5 @@ def serve() -> None:
     """Serve a client on standard input and output until it ends."""
     with os.fdopen(os.dup(0), "rb") as incoming, os.fdopen(os.dup(1), "wb") as outgoing:
         os.dup2(2, 1)  # what is printed by mistake is no message
+        gc.disable()
         service().server.start_io(incoming, outgoing)
