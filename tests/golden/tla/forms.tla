@@ -63,13 +63,19 @@ drop ==
 
 swap ==
     /\ \/ Len(queue) = 2 /\ queue' = <<queue[2], queue[1]>> /\ UNCHANGED t
-       \/ LET n__two == t IN (n__two[2] /\ BagIn(1, b)) /\ t' = <<0, FALSE>> /\ UNCHANGED queue
+       \/ LET n__two == t IN n__two[2] /\ BagIn(1, b) /\ t' = <<0, FALSE>> /\ UNCHANGED queue
     /\ UNCHANGED <<m, b>>
+
+look ==
+    /\ (queue = <<>> \/ queue[Len(queue)] = 0) = TRUE
+    /\ t' = <<1, TRUE>>
+    /\ UNCHANGED <<queue, m, b>>
 
 Next ==
     \/ \E x \in 0..1 : push(x)
     \/ drop
     \/ swap
+    \/ look
 
 Spec == Init /\ [][Next]_vars
 

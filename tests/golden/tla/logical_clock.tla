@@ -31,7 +31,8 @@ Init == clock = [p \in Process |-> 0] /\ flight = EmptyBag /\ late = FALSE
 work(p) == clock' = [clock EXCEPT ![p] = clock[p] + 1] /\ UNCHANGED <<flight, late>>
 
 send(p, to) ==
-    /\ p # to /\ BagCardinality(flight) < 2
+    /\ p # to
+    /\ BagCardinality(flight) < 2
     /\ clock' = [clock EXCEPT ![p] = clock[p] + 1]
     /\ flight' = flight (+) SetToBag({[sent |-> clock[p] + 1, to |-> to]})
     /\ UNCHANGED late

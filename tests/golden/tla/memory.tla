@@ -51,7 +51,8 @@ Init ==
     /\ memory \in [Address -> Value]
 
 request(p, item) ==
-    /\ phase[p] = "ready" /\ (VariantTag(item) = "Read" \/ VariantTag(item) = "Write")
+    /\ phase[p] = "ready"
+    /\ VariantTag(item) = "Read" \/ VariantTag(item) = "Write"
     /\ phase' = [phase EXCEPT ![p] = "busy"]
     /\ buffer' = [buffer EXCEPT ![p] = item]
     /\ wire' = [item |-> item, of |-> p]

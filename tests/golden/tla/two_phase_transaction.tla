@@ -47,12 +47,14 @@ give_up(p) ==
     /\ UNCHANGED <<heard, decision, sent>>
 
 hear(p) ==
-    /\ decision = "undecided" /\ Variant("Prepared", [from |-> p]) \in sent
+    /\ decision = "undecided"
+    /\ Variant("Prepared", [from |-> p]) \in sent
     /\ heard' = heard \union {p}
     /\ UNCHANGED <<state, decision, sent>>
 
 decide_commit ==
-    /\ decision = "undecided" /\ heard = Participant
+    /\ decision = "undecided"
+    /\ heard = Participant
     /\ decision' = "commit"
     /\ sent' = sent \union {Variant("Commit", UNIT)}
     /\ UNCHANGED <<state, heard>>
@@ -106,13 +108,13 @@ transaction_prepare(m) ==
     /\ transaction_state' = [transaction_state EXCEPT ![m] = "prepared"]
 
 transaction_commit(m) ==
-    /\ /\ transaction_state[m] = "prepared"
-       /\ \A n \in Participant : transaction_state[n] \in {"prepared", "committed"}
+    /\ transaction_state[m] = "prepared"
+    /\ \A n \in Participant : transaction_state[n] \in {"prepared", "committed"}
     /\ transaction_state' = [transaction_state EXCEPT ![m] = "committed"]
 
 transaction_abort(m) ==
-    /\ /\ transaction_state[m] \in {"working", "prepared"}
-       /\ \A n \in Participant : transaction_state[n] # "committed"
+    /\ transaction_state[m] \in {"working", "prepared"}
+    /\ \A n \in Participant : transaction_state[n] # "committed"
     /\ transaction_state' = [transaction_state EXCEPT ![m] = "aborted"]
 
 transaction_Init ==

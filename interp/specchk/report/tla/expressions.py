@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import assert_never
 
 from specchk.ir import nodes
+from specchk.ir.totality import is_total
 from specchk.ir.types import Option, Union, of_shape
+from specchk.ir.verify import results
+from specchk.ir.walk import conjuncts
 from specchk.report.tla.layout import (
     Tight,
     Tla,
@@ -157,6 +160,20 @@ class Expressions:
             return indexed(value, atom("1"))
         return call("VariantGetUnsafe", atom(self.types.tag(of_shape(kind, Union), tag)), value)
 
+    # Conditions of actions
+
+    def condition(self, expr: nodes.Expr, scope: Scope) -> list[Tla]:
+        """The conjuncts of a condition in an action or of an initial state.
+
+        There TLC takes a disjunction for a choice between steps, and evaluates each part of it, also behind
+        one that is true.  Where such a part may have no value, the condition is compared with TRUE.
+        """
+        texts = []
+        for part in conjuncts(expr):
+            text = self.expr(part, scope)
+            texts.append(compared(text, "=", atom("TRUE")) if _is_choice(part) else text)
+        return texts
+
     # Collections
 
     def _collect(self, expr: nodes.Collect, scope: Scope) -> Tla:
@@ -204,3 +221,17 @@ class Expressions:
             inner = {**scope, -1 - len(scope): atom(name), **places}
         each = clause([(f"[{name} \\in ", choices), ("|-> ", self.expr(expr.body, inner))], "]", Tight.ATOM)
         return sum_of(self.types, expr.type, each)
+
+
+def _is_choice(expr: nodes.Expr) -> bool:
+    """Whether a condition has a disjunction, for TLC a choice, of which a part may have no value."""
+    match expr:
+        case nodes.Or() | nodes.Quantifier(every=False):
+            return not is_total(expr)
+        case nodes.And():
+            return any(map(_is_choice, expr.parts))
+        case nodes.Implies():
+            return _is_choice(expr.right)
+        case nodes.Quantifier():
+            return _is_choice(expr.body)
+    return any(map(_is_choice, results(expr)))

@@ -151,7 +151,7 @@ class _Module:
     def _started(self, part: Draw | Solve | SolveMap | DrawMap | Tested, scope: Scope) -> list[Tla]:
         """The conjuncts by which a variable gets its values, or the condition."""
         if isinstance(part, Tested):
-            return [self.expressions.expr(part.condition, scope)]
+            return self.expressions.condition(part.condition, scope)
         variable, start = self.program.variables[part.slot], self.program.starts[part.slot]
         name = atom(self.variables[part.slot])
         kind, choices = variable.type, None if start.choices is None else self._expr(start.choices)

@@ -101,6 +101,8 @@ def position(index: Tla) -> Tla:
     """An index of a sequence in TLA+, where the first is 1."""
     if index.flat is not None and index.flat.isdigit():
         return atom(str(int(index.flat) + 1))
+    if index.level == Tight.INFIX and index.flat is not None and index.flat.endswith(" - 1"):
+        return atom(index.flat.removesuffix(" - 1"))
     return combined(index, "+", atom("1"))
 
 

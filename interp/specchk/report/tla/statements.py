@@ -52,7 +52,7 @@ class Relations:
             rest = body[number + 1 :]
             match stmt:
                 case nodes.Guard():
-                    parts.append(self.expressions.expr(stmt.condition, scope))
+                    parts += self.expressions.condition(stmt.condition, scope)
                 case nodes.Assign():
                     pending = (*pending, stmt)
                 case nodes.Either() | nodes.When():
