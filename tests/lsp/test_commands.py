@@ -99,7 +99,7 @@ def test_a_run_of_a_model_shows_its_verdict_and_what_never_happens(client: Clien
 
 @pytest.mark.system
 def test_a_property_a_witness_and_a_scenario_are_drawn(client: Client, opened: Path) -> None:
-    for name, title in (("on", "draw"), ("top", "draw"), ("once", "draw")):
+    for name, title in (("small", "draw"), ("on", "draw"), ("top", "draw"), ("once", "draw")):
         client.answer(started(client, opened, name, title))
         assert b"<svg" in urlopen(shown(client)[-1]).read(), name
 

@@ -33,6 +33,7 @@ def lenses(
                 stale = "" if finding.text == text.source.text else " (of an earlier text)"
                 yield lens(summary(finding.report) + stale, "report", model=entry.name)
             yield lens("run", "run", model=entry.name)
+            yield lens("draw", "draw", model=entry.name)
             yield lens("explore", "explore", model=entry.name)
             if entry.name != chosen:
                 yield lens("choose", "choose", model=entry.name)
