@@ -15,20 +15,20 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-mcp = pytest.importorskip("mcp")
-stdio = pytest.importorskip("mcp.client.stdio")
 
 
 class Server:
     """A server and the SDK's client, which lives in the event loop of another thread."""
 
     def __init__(self, folders: list[Path], *options: str, mode: str = "auto") -> None:
+        self._mcp = pytest.importorskip("mcp")
         self.folder = folders[0]
+        words = ["-P", "-m", "specchk", "mcp", *map(str, folders), *options]
+        stdio = pytest.importorskip("mcp.client.stdio")
+        self._about = stdio.StdioServerParameters(command=sys.executable, args=words)
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        words = ["-P", "-m", "specchk", "mcp", *map(str, folders), *options]
-        self._about = stdio.StdioServerParameters(command=sys.executable, args=words)
         self._ready: asyncio.Event = asyncio.Event()
         self._end: asyncio.Event = asyncio.Event()
         self.client: Any = None
@@ -37,7 +37,7 @@ class Server:
 
     async def _live(self, mode: str) -> None:
         async with AsyncExitStack() as stack:  # entered and left by one task, as its cancel scopes require
-            self.client = await stack.enter_async_context(mcp.Client(self._about, mode=mode))
+            self.client = await stack.enter_async_context(self._mcp.Client(self._about, mode=mode))
             self._ready.set()
             await self._end.wait()
 
