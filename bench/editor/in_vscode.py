@@ -165,8 +165,10 @@ def main() -> None:
         try:
             time.sleep(8)
             editor = Editor(specs, chosen.out)
-            look(editor)
-            editor.page.quit()
+            try:
+                look(editor)
+            finally:
+                editor.page.quit()
         finally:
             running.terminate()
             running.wait()
