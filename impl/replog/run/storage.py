@@ -29,7 +29,7 @@ class Recovered:
     previous_broker_epoch: int
 
 
-class Storage(Protocol):
+class BrokerStorage(Protocol):
     """One broker's disk, as its process uses it."""
 
     def recover(self) -> Recovered:

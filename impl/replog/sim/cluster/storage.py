@@ -18,14 +18,13 @@ from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
 from replog.core.messages import Message
 from replog.core.types import Batch
-from replog.run import storage
-from replog.run.storage import Recovered, StorageError
+from replog.run.storage import BrokerStorage, Recovered, StorageError
 
 Chooser = Callable[[int], int]
 """choose(n) is one of 0..n-1; all chance of a storage comes from here."""
 
 
-class Storage(storage.Storage, Protocol):
+class Storage(BrokerStorage, Protocol):
     """One simulated broker's disk, which can fail and be cut off from power."""
 
     def crash(self) -> None:
