@@ -104,6 +104,25 @@ def test_one_jumps_to_a_violation(page: Chrome):
     assert "strong_isr" in page.find_element(By.CSS_SELECTOR, "#failed .failed").text
 
 
+def test_each_property_has_its_present_truth_and_the_way_to_a_violation_is_shown(page: Chrome):
+    """In every state; of a jump each step back offers the next step towards its end."""
+    holding = "return Array.from(document.querySelectorAll('#truths li'), item => item.innerText)"
+    Select(page.find_element(By.ID, "jump")).select_by_visible_text("violation of strong_isr")
+    settled(page, "strong_isr: 9 steps")
+    assert [item for item in page.execute_script(holding) if not item.startswith("✓")] == ["✗ strong_isr"]
+    steps = trace(page)[1:]
+    press(page, "r")
+    settled(page, "0 steps taken")
+    assert "✓ strong_isr" in page.execute_script(holding)
+    (button,) = page.find_elements(By.CSS_SELECTOR, "#steps button:has(strong)")
+    assert button.text.startswith(steps[0])
+    assert button.text.endswith("next towards strong_isr")
+    button.click()
+    settled(page, "1 steps taken")
+    assert trace(page)[1:] == steps[:1]
+    assert len(page.find_elements(By.CSS_SELECTOR, "#steps strong")) == 1
+
+
 def test_one_jumps_to_a_witness(browser: Chrome, fetching: str):
     """The shortest path to it; nothing is violated there, and Undo reverts one step of the path."""
     browser.get(fetching)

@@ -3,6 +3,8 @@
   const at = (id) => document.getElementById(id);
   const make = (tag, text) => Object.assign(document.createElement(tag), { textContent: text ?? "" });
   let here = { path: [0], enabled: [] };
+  let goal = { path: [], name: "" }; // where the last jump led
+  let properties = [];
   let shelf = "specchk"; // where this spec's bookmarks are kept
 
   async function ask(what, body) {
@@ -40,9 +42,12 @@
   }
 
   function render() {
+    const isOnWay = goal.path.length > here.path.length && here.path.every((step, index) => step === goal.path[index]);
+    const ahead = isOnWay ? goal.path[here.path.length] : -1;
     at("steps").replaceChildren(...here.enabled.map((step, index) => {
       const item = make("li"), button = make("button", step.label);
       button.append(make("small", step.changes.join("; ") || "nothing changes"));
+      if (index === ahead) button.append(make("strong", `next towards ${goal.name}`));
       button.addEventListener("click", () => go([...here.path, index]));
       item.append(button);
       return item;
@@ -58,6 +63,12 @@
       if (index === here.trace.length - 1) button.setAttribute("aria-current", "step");
       button.addEventListener("click", () => go(here.path.slice(0, index + 1)));
       item.append(button);
+      return item;
+    }));
+    const fails = new Set(here.failed.map((found) => found.property));
+    at("truths").replaceChildren(...properties.map((name) => {
+      const item = make("li", `${fails.has(name) ? "✗" : here.undefined ? "?" : "✓"} ${name}`);
+      item.className = fails.has(name) ? "false" : "";
       return item;
     }));
     const problems = here.failed.map((found) => `${found.kind} ${found.property} fails ${found.because}`);
@@ -109,7 +120,7 @@
     const name = event.target.value;
     if (!name) return;
     say(`searching for ${name} …`);
-    try { const found = await ask("jump", { name }); if (found.path) await go(found.path); say(found.said); }
+    try { const found = await ask("jump", { name }); if (found.path) { goal = { path: found.path, name }; await go(found.path); } say(found.said); }
     catch (error) { say(String(error.message)); }
     event.target.value = "";
   }
@@ -147,6 +158,7 @@
 
   ask("about").then((found) => {
     at("title").textContent = `${found.spec}, model ${found.model}`;
+    properties = found.properties;
     shelf = `specchk ${found.spec} ${found.model}`;
     document.title = `${found.spec} – specchk explore`;
     found.starts.forEach((text, index) => at("initial").append(new Option(text, index)));
