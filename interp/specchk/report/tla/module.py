@@ -386,7 +386,7 @@ def _in(item: Tla, items: Tla) -> Tla:
 
 
 def _annotated(names: Sequence[tuple[str, str]]) -> list[str]:
-    """TlaNames with the annotations of their types."""
+    """Names with the annotations of their types."""
     lines = []
     for number, (name, kind) in enumerate(names, 1):
         lines += [f"    \\* @type: {kind};", f"    {name}{',' if number < len(names) else ''}"]

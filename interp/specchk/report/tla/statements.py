@@ -1,6 +1,6 @@
 """Actions in TLA+: conjunctions in which each path gives every variable a new value.
 
-Relations become conjuncts in their order, and the assignments of a path come last: behind all conditions on
+Statements become conjuncts in their order, and the assignments of a path come last: behind all conditions on
 which they may rely to have a value.  An `either` or `if` is a conjunct of its own if what follows it neither
 assigns the same variables nor decides whether an assignment in it is made; else what follows is repeated in
 each of its branches.
