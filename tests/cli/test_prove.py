@@ -35,7 +35,7 @@ def counter(here: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "start"),
     [
-        ([], 0, "holds by induction, beyond upto 4: counter, model m"),
+        ([], 0, "holds by induction, beyond low and high upto 4: counter, model m"),
         (["--k", "2"], 0, "holds by 2-induction"),
         (["--property", "never_seven"], 21, "inconclusive: induction does not prove `never_seven`"),
         (["--property", "short"], 10, "violated: invariant `short`"),
