@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hang import HANG_S
 from laws.sources import PACKAGES
 
 ADDED = {  # file -> the line before, and the added line
@@ -115,7 +116,7 @@ def test_an_operator_needs_its_card_its_rule_and_its_word(tmp_path: Path) -> Non
         capture_output=True,
         text=True,
         env=env,
-        timeout=300,
+        timeout=HANG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

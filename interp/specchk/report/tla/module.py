@@ -32,7 +32,7 @@ from specchk.report.tla.layout import (
     quantified,
 )
 from specchk.report.tla.names import TlaNames
-from specchk.report.tla.steps import StepWriter
+from specchk.report.tla.steps import NextRelation
 from specchk.report.tla.types import Types
 from specchk.search.symmetry import symmetry_of
 
@@ -74,7 +74,7 @@ class _Module:
         self.types = Types(program, self.names)
         self.variables = tuple(self.names.new(variable.name) for variable in program.variables)
         self.expressions = Expressions(self.types, self.variables)
-        self.steps = StepWriter(program, self.expressions)
+        self.steps = NextRelation(program, self.expressions)
         self.notes: list[str] = []
         self.symmetry = symmetry
         self.config: dict[str, list[str]] = {}  # the sections of the configuration
@@ -277,7 +277,7 @@ class _Module:
         lines = [f"\\* The variables of `{prop.name}`, which this spec refines."]
         for image, value in zip(images, prop.images, strict=True):
             lines += definition(image, self._expr(value))
-        steps = StepWriter(abstract, Expressions(self.types, tuple(images)), f"{name}_")
+        steps = NextRelation(abstract, Expressions(self.types, tuple(images)), f"{name}_")
         for own in steps.definitions():
             lines += ["", *own]
         begins, takes, all_ = (self.names.new(f"{name}_{word}") for word in ("Init", "Next", "vars"))

@@ -20,7 +20,7 @@ from specchk.report.tla.layout import (
 from specchk.report.tla.statements import Relations
 
 
-class StepWriter:
+class NextRelation:
     """The actions of a program as operators of a module, whose names begin with `prefix`."""
 
     def __init__(self, program: Program, expressions: Expressions, prefix: str = "") -> None:
