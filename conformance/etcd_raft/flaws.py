@@ -25,7 +25,7 @@ HISTORY = (
     Bug("etcd#8288", "v3.2.0", "v3.3.0", "both", "MsgPreVoteResp"),
     Bug("etcd#9586", "v3.3.13", "v3.3.15", "both", "tick"),
     Bug("etcd#9204", "v3.3.27", "v3.5.0", "none", "MsgVote"),
-    Bug("etcd#8501", "v3.3.27", "v3.5.0", "pre-vote", "MsgApp"),
+    Bug("etcd#8501", "v3.3.27", "v3.5.0", "pre-vote", "MsgHeartbeat"),
     Bug("etcd#8243", "v3.3.27", "v3.5.0", "both", "MsgPreVote"),
 )
 
