@@ -55,6 +55,10 @@ class Unavailable(Exception):
     """Go or the module is missing; the text says which."""
 
 
+class BuildError(Exception):
+    """The harness or a planted flaw does not compile; the text is the compiler's."""
+
+
 def go(folder: Path, *args: str) -> str:
     """The output of the go command; raises `Unavailable` with its errors."""
     program = shutil.which("go")
@@ -64,12 +68,13 @@ def go(folder: Path, *args: str) -> str:
         (program, *args), cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
     if done.returncode != 0:
-        raise Unavailable(f"go {args[0]}: {done.stderr.strip()[-2000:]}")
+        kind = BuildError if args[0] == "build" else Unavailable
+        raise kind(f"go {args[0]}: {done.stderr.strip()[-2000:]}")
     return done.stdout
 
 
 def build(folder: Path, version: str = NEWEST, flaw: Flaw | None = None) -> Path:
-    """The harness for a release, built in an empty folder; raises `Unavailable`."""
+    """The harness for a release, built in an empty folder; raises `Unavailable` or `BuildError`."""
     of, sources = release(version), folder / "harness"
     shutil.copytree(SOURCES, sources)
     (sources / "go.sum").unlink(missing_ok=True)

@@ -16,14 +16,17 @@ Shown = dict[str, str]  # `show`: the address of a page, if there is one
 
 
 class EditorCommands:
-    """The commands of one client; each has the address of a text, and names of declarations, as arguments."""
+    """The commands of one client; each has the address of a text, and names of declarations, as arguments.
 
-    def __init__(self, server: LanguageServer, workspace: Workspace) -> None:
+    Reports and pictures are written to `folder`.
+    """
+
+    def __init__(self, server: LanguageServer, workspace: Workspace, folder: Path) -> None:
         self.findings: dict[str, dict[str, LastRun]] = {}  # by path and model, the last one last
         self.errors: dict[str, tuple[str, list[dict[str, Any]]]] = {}  # of a saved text, by path
         self.has_panel = False  # whether the client shows pages itself
         self.on_change: Callable[[], None] = lambda: None
-        self._server, self._workspace, self._runs = server, workspace, Runs(server)
+        self._server, self._workspace, self._runs = server, workspace, Runs(server, folder)
         self._files = 0
 
     async def check(self, path: str) -> None:

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryFile
 from typing import Any
 
 from lsprotocol import types as lsp
@@ -40,17 +40,12 @@ class NoReport(Exception):
 class Runs:
     """The commands of one server."""
 
-    def __init__(self, server: LanguageServer) -> None:
+    def __init__(self, server: LanguageServer, folder: Path) -> None:
         self._server = server
-        self._folder = TemporaryDirectory(prefix="specchk-lsp-", ignore_cleanup_errors=True)
+        self.folder = folder  # for reports and pictures
         self._count = 0
         self._processes: dict[str | int, asyncio.subprocess.Process] = {}  # by the numbers of commands
         self._pages: set[asyncio.Task[None]] = set()
-
-    @property
-    def folder(self) -> Path:
-        """A folder for reports and pictures, which ends with the server."""
-        return Path(self._folder.name)
 
     async def report(self, title: str, words: Sequence[str], folder: Path) -> Any:
         """The JSON that a command prints; raises `NoReport`.  Without a title there is no progress bar."""

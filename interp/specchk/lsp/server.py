@@ -25,6 +25,7 @@ from msgspec import Struct, field
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
+from specchk.guardian import temporary_folder
 from specchk.lang.format.formatter import format_source
 from specchk.lang.text.diagnostics import SpecError
 from specchk.lang.text.source import Source
@@ -302,11 +303,11 @@ def _refused() -> Iterator[None]:
         raise JsonRpcInvalidParams(str(reason)) from None
 
 
-def service() -> Service:
-    """A server that answers requests, not yet started."""
+def service(folder: Path) -> Service:
+    """A server that answers requests, not yet started; `folder` is for reports and pictures."""
     server = LanguageServer("specchk", version("specchk"))
     workspace = Workspace()
-    made = Service(server, workspace, EditorCommands(server, workspace))
+    made = Service(server, workspace, EditorCommands(server, workspace, folder))
     made.commands.on_change = made.refresh
     features: list[tuple[str, object, Callable[..., Any]]] = [
         (lsp.INITIALIZE, None, made.initialize),
@@ -344,7 +345,10 @@ def service() -> Service:
 
 def serve() -> None:
     """Serve a client on standard input and output until it ends."""
-    with os.fdopen(os.dup(0), "rb") as incoming, os.fdopen(os.dup(1), "wb") as outgoing:
+    with (
+        os.fdopen(os.dup(0), "rb") as incoming, os.fdopen(os.dup(1), "wb") as outgoing,
+        temporary_folder() as folder,
+    ):  # fmt: skip
         os.dup2(2, 1)  # what is printed by mistake is no message
         gc.disable()
-        service().server.start_io(incoming, outgoing)
+        service(Path(folder)).server.start_io(incoming, outgoing)

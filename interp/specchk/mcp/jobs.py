@@ -16,7 +16,6 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from time import monotonic
 from typing import Any
 
@@ -89,10 +88,12 @@ class Jobs:
     @contextmanager
     def file(self, text: str) -> Iterator[Path]:
         """A JSON file with this text, for the processes that begin in the context."""
-        with NamedTemporaryFile("w", suffix=".json", dir=self.folder, encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            yield Path(file.name)
+        path = self.folder / f"{secrets.token_hex(8)}.json"
+        path.write_text(text, encoding="utf-8")
+        try:
+            yield path
+        finally:
+            path.unlink()
 
     async def wait(self, job: Job, seconds: float) -> None:
         """Return when the job has ended, at the latest after that many seconds."""
