@@ -21,7 +21,7 @@ from typing import Any
 from replog.core import messages
 from replog.core.broker.broker import Broker
 from replog.core.controller.controller import Controller
-from replog.core.effects import Effect, Event, Send
+from replog.core.effects import Append, Effect, Event, Send
 from replog.core.quorum.node import ControllerNode
 from replog.core.types import (
     CONTROLLER,
@@ -44,6 +44,9 @@ REFUSALS = (
     Error.UNKNOWN_TOPIC_ID, Error.INELIGIBLE_REPLICA, Error.NEW_LEADER_ELECTED,
 )  # fmt: skip
 """Errors on which a broker decides, so half of the changed ones."""
+SEQUENCES = 1 << 31
+KINDS = 5
+"""Of requests that are made up."""
 NEAR = (0, 0, 0, 0, -3, -2, -1, 1, 2, 3)
 OLD = 12
 """Of each kind and receiver, so that messages which are rare are repeated as often as others."""
@@ -76,6 +79,14 @@ class Copy:
     left: int
     asked: deque[messages.AlterPartitionRequest] = field(default_factory=lambda: deque(maxlen=4))
     """Its latest requests, which nobody but `OtherEvents` answers."""
+    numbers: tuple[int, int] = (0, 0)
+    """The epoch and the next sequence number of a made-up producer."""
+    end: int = 0
+    """The end of its log, as its effects show it."""
+    kinds: tuple[int, ...] = ()
+    """The kinds of requests made up for it: few, so that they meet (swarm testing, Groce and others 2012)."""
+    image: PartitionImage | None = None
+    """The partition in the last made-up metadata."""
 
 
 @dataclass
@@ -119,7 +130,9 @@ class OtherEvents:
         if twin is None:
             if random.randrange(self.every):
                 return
-            twin = self.copies[process] = Copy(copied(core), random.choice((2, 5, 12, 30)))
+            twin = self.copies[process] = Copy(copied(core), random.choice((2, 5, 12, 30, 60)))
+            twin.numbers = 0, random.choice((0, 0, SEQUENCES - 2))
+            twin.kinds = tuple(random.sample(range(KINDS), random.choice((1, 2, 3, KINDS))))
         items = [self._other(address, item, twin) for _ in range(random.choice((0, 1, 2, 4)))]
         if random.random() < 0.8 or not items:
             items.append(item)
@@ -130,6 +143,8 @@ class OtherEvents:
             except Exception as raised:  # of any kind, it is an output of the implementation
                 error, twin.left = raised, 0
                 break
+        ends = [effect.batches[-1].next_offset for effect in effects if isinstance(effect, Append)]
+        twin.end = max((twin.end, *ends))
         sent = (effect.message for effect in effects if isinstance(effect, Send))
         twin.asked.extend(message for message in sent if isinstance(message, messages.AlterPartitionRequest))
         self.note(address, events, effects, error)
@@ -150,7 +165,7 @@ class OtherEvents:
             old = random.choice(kinds[random.choice(list(kinds))])
             return self._changed(old, random.choice((0, 1, 1, 2)))
         if draw < 0.75 and address >= 0:
-            return Delivery(*self._made(address, item), 0)
+            return Delivery(*self._made(address, item, twin), 0)
         if draw < 0.55:
             return Delivery(OPERATOR, address, self._operated(), 0)
         if isinstance(item, Delivery):
@@ -189,12 +204,14 @@ class OtherEvents:
         start = random.choice((0, 0, self._near()))
         return replace(reply, batches=tuple(batches), high_watermark=self._near(), log_start=start)
 
-    def _made(self, address: int, item: Item) -> tuple[int, int, messages.Message]:
+    def _made(self, address: int, item: Item, twin: Copy) -> tuple[int, int, messages.Message]:
         """Return the sender, the receiver and the message of a request, or another decision on leaders."""
         random = self.random
         epoch = self.seen[EPOCH] + random.choice((0, 0, 0, 0, -1, 1))
-        number, near, of = random.randrange(99), self._near(), epoch - random.randrange(-1, 4)
-        batch = Batch(0, -1, random.choice((1, 2, 3)), *random.choice(((), (7, 0, near))), body=b"made")
+        near = random.choice((self._near(), twin.end))
+        number, of = random.randrange(99), epoch - random.randrange(-1, 4)
+        count = random.choice((1, 2, 3))
+        batch = Batch(0, -1, count, *random.choice(((), self._numbered(twin, count))), body=b"made")
         follower = random.choice((0, 1, 2, -1))
         kinds: tuple[messages.Message, ...] = (
             messages.ProduceRequest(number, batch, random.choice((0, 1, -1, 2)), 50),
@@ -207,9 +224,9 @@ class OtherEvents:
             messages.DeleteRecordsRequest(number, random.choice((near, near // 2, messages.LATEST)), 100),
         )  # fmt: skip
         if random.random() < 0.2:
-            return CONTROLLER, address, messages.MetadataUpdate((self._elected(),))
+            return CONTROLLER, address, messages.MetadataUpdate((self._elected(twin),))
         source = follower if follower >= 0 and follower != address else CLIENT
-        inner = random.choice(kinds)
+        inner = kinds[random.choice(twin.kinds)]
         named = item if isinstance(item, Alarm) else item.message
         name = named.partition if isinstance(named, Alarm | messages.ForPartition) else ""
         return source, address, messages.ForPartition(name, inner) if name else inner
@@ -235,14 +252,31 @@ class OtherEvents:
         reply = messages.AlterPartitionReply
         return reply(proposal.correlation, error, proposal.leader_epoch, version, isr)
 
-    def _elected(self) -> MetadataImage:
-        """Return metadata of another leader and another ISR."""
+    def _numbered(self, twin: Copy, count: int) -> tuple[int, int, int]:
+        """Return producer, epoch and first number of a batch: the next one, again, or of a new epoch."""
+        (epoch, number), draw = twin.numbers, self.random.random()
+        if draw < 0.15:
+            number = max(number - count, 0)
+        elif draw < 0.3:
+            epoch, number = epoch + 1, 0
+        elif draw < 0.4:
+            number = max(self._near(), 0)
+        twin.numbers = epoch, (number + count) % SEQUENCES
+        return 7, epoch, number
+
+    def _elected(self, twin: Copy) -> MetadataImage:
+        """Return metadata of another leader and another ISR, or of another ELR alone."""
         random = self.random
         version = self.seen[VERSION] + random.choice((1, 1, 1, 2))
         epoch = self.seen[EPOCH] + random.choice((0, 1, 1, 2))
         leader = random.choice((0, 1, 2, -1))
         isr = tuple(each for each in (0, 1, 2) if each == leader or random.random() < 0.6)
-        image = PartitionImage((0, 1, 2), leader, epoch, version, isr, min_isr=random.choice((0, 0, 2)))
+        elr = tuple(each for each in (0, 1, 2) if each not in isr and random.random() < 0.5)
+        least = random.choice((0, 0, 2))
+        image = PartitionImage((0, 1, 2), leader, epoch, version, isr, elr=elr, min_isr=least)
+        if twin.image is not None and random.random() < 0.3:
+            image = replace(twin.image, elr=elr)
+        twin.image = image
         states = random.choices((BrokerState.ACTIVE, BrokerState.FENCED), (5, 1), k=3)
         brokers = {at: BrokerImage(version, states[at]) for at in range(3)}
         return MetadataImage(version, {"t-0": image}, brokers)

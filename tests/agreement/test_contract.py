@@ -281,7 +281,7 @@ def test_constraints_that_leave_no_initial_state_give_no_verdict(
 
 @pytest.mark.parametrize(
     ("kind", "more", "bounds"),
-    [("nat upto 2", "", ("upto 2",)), ("0..6", "constraint near: n < 2\n", ("near",)), ("0..6", "", ())],
+    [("nat upto 2", "", ("n upto 2",)), ("0..6", "constraint near: n < 2\n", ("near",)), ("0..6", "", ())],
 )
 def test_a_witness_that_is_not_reached_names_the_bounds_of_the_search(
     entry: Entry, explored: Explored, kind: str, more: str, bounds: tuple[str, ...], tmp_path: Path

@@ -45,7 +45,8 @@ def test_two_constants_in_one_option_are_taken_apart(specchk: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "completed"),
     [
-        ("specchk ex", ["plain,explore", "plain,explain"]), ("specchk test --stri", ["plain,--strict"]),
+        ("specchk ex", ["plain,explore", "plain,export-tla", "plain,explain"]),
+        ("specchk test --stri", ["plain,--strict"]),
         ("specchk run lo", ["file,lo"]), ("specchk test lo", ["file,lo"]),
     ],
 )  # fmt: skip

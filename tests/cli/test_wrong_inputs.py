@@ -36,6 +36,7 @@ def test_a_wrong_input_is_answered_as_agreed(specchk, here, block, request):
     title, command = block.split("\n", 1)[0], written(block, here)
     said = specchk(*command)
     text = re.sub(r"\d+\.\d+ s\b", "T s", f"{said.out}{said.err}".replace(str(here), "HERE"))
+    text = text.replace("python -m pytest.specchk", "specchk")  # as click names a command of one process
     now = f"{title}\n$ specchk {' '.join(command)}\n{text.rstrip()}\nexit {said.code}\n\n"
     agreed = SAID.read_text(encoding="utf-8").split("## ") if SAID.exists() else [""]
     if request.config.getoption("--rewrite"):

@@ -28,6 +28,7 @@ from specchk.ir.types import (
     Union,
     cardinality,
 )
+from specchk.meaning.rules import DERIVED
 from specchk.meaning.values import universe
 from specchk.native.machine.layout import decode, encode, layout_of, render_layout, width
 from specchk.native.machine.prospects import prospects
@@ -197,5 +198,5 @@ invariant few: sum(1 for m in elements(sent)) < 3
 
 
 def test_every_operator_has_a_rule() -> None:
-    """The emitter's table is total over the core's operators."""
-    assert set(RULES) == set(Op)
+    """The emitter's table has every operator that the page of rules does not derive."""
+    assert set(RULES) | set(DERIVED) == set(Op)
