@@ -16,7 +16,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from binding import ReplogBinding
-from replog.run.storage import StorageError
+from replog.sim.cluster.storage import StorageError
 from replog.sim.disks.disk import CrashedError
 from replog.sim.disks.stored import StoreStorage
 from replog_cluster import Cluster, Rules

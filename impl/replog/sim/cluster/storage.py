@@ -20,6 +20,8 @@ from replog.core.messages import Message
 from replog.core.types import Batch
 from replog.run.storage import BrokerStorage, Recovered, StorageError
 
+__all__ = ["Chooser", "MemoryStorage", "Recovered", "Storage", "StorageError"]
+
 Chooser = Callable[[int], int]
 """choose(n) is one of 0..n-1; all chance of a storage comes from here."""
 
