@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pickle
 import subprocess
@@ -112,6 +113,21 @@ def test_an_exception_that_the_interrupt_causes_is_the_limit() -> None:
         work(SOON)
     with pytest.raises(ZeroDivisionError):
         work(LONG)
+
+
+class Spinning:
+    """An argument of a foreign function whose conversion takes long."""
+
+    @property
+    def _as_parameter_(self) -> int:
+        spin()
+        return 0
+
+
+def test_a_limit_within_the_conversion_of_an_argument_is_the_limit() -> None:
+    """A foreign function makes another exception of it, as in a call of Z3."""
+    with pytest.raises(LimitReached, match=r"the limit of 0\.05 s"), watched(SOON, never):
+        ctypes.pythonapi.PyErr_CheckSignals(Spinning())
 
 
 def test_a_solver_is_interrupted_after_the_limit_is_raised() -> None:

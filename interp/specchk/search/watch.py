@@ -13,6 +13,7 @@ Worker processes end with the work, or with the process.
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import sys
 import threading
@@ -53,7 +54,8 @@ class LimitWatch:
         # from the beginning on.
         self._first = TICK_S if seconds is None else max(0.0, began + seconds - time.monotonic()) + TICK_S
         self._interrupts: list[Callable[[], object]] = []
-        self._caused: tuple[type[Exception], ...] = ()  # by interrupts
+        # By interrupts; and what ctypes makes of any exception while it converts an argument.
+        self._caused: tuple[type[Exception], ...] = (ctypes.ArgumentError,)
         self._is_seen = False  # the work ends, and is not disturbed
         self._resting = 0  # contexts of `resting` that are open
         self._over = threading.Event()
