@@ -6,6 +6,8 @@ A file met twice through `extends` counts once; a cycle of files is refused.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,6 +27,20 @@ _WORDS = """
     union intersect subset for deadlock
 """
 RESERVED = frozenset(_WORDS.split())
+
+
+_NEEDS = re.compile(r"^\s*(?:extends|import|refines)\s+([\w.]+)", re.MULTILINE)
+
+
+def needed_files(file: Path, text: str) -> Iterator[tuple[str, Path]]:
+    """The names that a text extends, imports or refines, each with its file; also of a text with errors."""
+    for match in _NEEDS.finditer(text):
+        yield match[1], file_of(match[1].split("."), file)
+
+
+def file_of(parts: Sequence[str], base: Path) -> Path:
+    """The file that a dotted name denotes in the file `base`."""
+    return base.parent.joinpath(*parts[:-1], f"{parts[-1]}.spec")
 
 
 class SpecFiles:
@@ -166,7 +182,7 @@ def _include(spec: Spec, module: decls.Module, path: Path, loading: _Loading, se
 
 
 def _find(parts: tuple[str, ...], base: Path, span: Span, loading: _Loading) -> Path | None:
-    path = base.parent.joinpath(*parts[:-1], parts[-1] + ".spec")
+    path = file_of(parts, base)
     if not path.is_file():
         hint = _similar_file(path)
         loading.report.add("S006", span, f"there is no file {path} for `{'.'.join(parts)}`", hint)

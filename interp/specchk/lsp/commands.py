@@ -108,7 +108,7 @@ class EditorCommands:
         """The path of a file that is on the disk as in the editor; otherwise a message."""
         path = path_of(arguments["uri"])
         draft, file = self._workspace.drafts.get(path), Path(path)
-        on_disk = file.read_text("utf-8", errors="replace") if file.is_file() else {}
+        on_disk = file.read_text("utf-8", errors="replace") if file.is_file() else None
         if on_disk is None or (draft is not None and draft != on_disk):
             self._say(f"save {file.name} first: what is on the disk is run", lsp.MessageType.Warning)
             return None

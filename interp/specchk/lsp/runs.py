@@ -1,4 +1,4 @@
-"""EditorCommands that an editor starts beside the server: runs with progress, pictures, the explorer.
+"""Commands that an editor starts beside the server: runs with progress, pictures, the explorer.
 
 A run is `specchk run --json` in a process of its own (`children`), so the server answers meanwhile.  Its
 progress is the line that a terminal would show: its standard error is one.  Cancelling interrupts it, as

@@ -93,7 +93,7 @@ class Service(Struct):
             await self.commands.check(path)
 
     def files_changed(self, params: lsp.DidChangeWatchedFilesParams) -> None:
-        """SpecFiles were changed by other programs."""
+        """Files were changed by other programs."""
         for change in params.changes:
             self.workspace.forget(path_of(change.uri))
         self._publish_soon()

@@ -15,6 +15,7 @@ from lsprotocol import types as lsp
 from msgspec import Struct, field
 from pygls.uris import to_fs_path
 
+from specchk.lang.load import needed_files
 from specchk.lang.text.diagnostics import Diagnostic
 from specchk.lang.text.source import Source
 from specchk.lsp.analysis import Analysis, analyse
@@ -24,7 +25,6 @@ from specchk.lsp.texts import KeptChunks, SpecText
 
 MOST_FILES = 2000  # of a folder in which uses of a name are searched
 _WORD = re.compile(r"\w+")
-_NEEDS = re.compile(r"^(?:extends|import|refines)\s+([\w.]+)", re.MULTILINE)
 
 
 class Workspace(Struct):
@@ -107,7 +107,9 @@ class Workspace(Struct):
 
     def users(self, path: str) -> list[str]:
         """A file, and the specs that need it by `extends`, `import` or `refines`, directly or not."""
-        needs = {file: set(_needed(file, text)) for file, text in self.files()}
+        needs = {
+            file: {str(needed) for _, needed in needed_files(Path(file), text)} for file, text in self.files()
+        }
         users = [path]
         for user in users:  # grows
             users += [file for file, needed in needs.items() if user in needed and file not in users]
@@ -137,12 +139,6 @@ class Workspace(Struct):
                 if place not in met:
                     met.add(place)
                     yield self.analysis(root), place
-
-
-def _needed(file: str, text: str) -> Iterator[str]:
-    for match in _NEEDS.finditer(text):
-        parts = match[1].split(".")
-        yield str(Path(file).parent.joinpath(*parts[:-1], f"{parts[-1]}.spec"))
 
 
 def uri_of(path: str) -> str:

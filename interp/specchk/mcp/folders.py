@@ -8,14 +8,12 @@ Not here: what the Python of a binding reads, which runs only on request (`serve
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from msgspec import Struct
 
+from specchk.lang.load import needed_files
 from specchk.lang.text.source import MAX_BYTES
-
-_NEEDS = re.compile(r"^\s*(?:extends|import|refines)\s+([\w.]+)", re.MULTILINE)
 
 
 class OutsideFolders(Exception):
@@ -85,9 +83,8 @@ class Folders(Struct, frozen=True):
         if file in seen or not file.is_file() or file.stat().st_size > MAX_BYTES:
             return
         seen.add(file)
-        for needed in _NEEDS.findall(file.read_text(encoding="utf-8", errors="replace")):
-            *above, last = needed.split(".")
-            path = file.parent.joinpath(*above, f"{last}.spec").resolve()
+        for needed, named in needed_files(file, file.read_text(encoding="utf-8", errors="replace")):
+            path = named.resolve()
             if not any(path.is_relative_to(root) for root in self.roots):
                 raise OutsideFolders(
                     f"{file.name} needs {needed}, which is a link to a file outside the folders"
