@@ -81,9 +81,10 @@ def build(folder: Path, version: str = NEWEST, flaw: Flaw | None = None) -> Path
     (sources / "go.mod").write_text(f"module harness\n\ngo 1.26\n\nrequire {of.module} {of.version}\n")
     tags = ("-tags", "values") if version < "v3.7" else ()
     if tags:
-        _rewrite(sources / "raft_values.go", {OWN_PATH: of.path})
+        for name in ("raft.go", "raft_values.go"):
+            _rewrite(sources / name, {OWN_PATH: of.path})
     if version < "v3.4":
-        _rewrite(sources / "raft_values.go", OLDEST)
+        _rewrite(sources / "raft.go", OLDEST)
     if flaw is not None:
         _plant(of, folder / "raft", sources, flaw)
     go(sources, "mod", "tidy")

@@ -4,141 +4,37 @@ package main
 
 import (
 	"bytes"
-	"io"
-	"log"
-	"sort"
 
-	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 )
 
-// firstTerm is that of a new node; v3.3 takes a node with an empty log for new.
-const (
-	firstTerm  = 0
-	bootstraps = false
+type (
+	raftMessage = *pb.Message
+	hardState   = *pb.HardState
+	confState   = *pb.ConfState
 )
 
-type disk struct {
-	*raft.MemoryStorage
-	voters *pb.ConfState
-}
-
 // InitialState says who votes: nobody changes it.
-func (d disk) InitialState() (*pb.HardState, *pb.ConfState, error) {
+func (d disk) InitialState() (hardState, confState, error) {
 	hard, _, err := d.MemoryStorage.InitialState()
 	return hard, d.voters, err
 }
 
-type node struct {
-	*raft.RawNode
-	id     uint64
-	disk   disk
-	config Config
+func numbers(hard hardState) (term, vote, commit uint64) {
+	return hard.GetTerm(), hard.GetVote(), hard.GetCommit()
 }
 
-// NewNode starts a node with an empty disk.
-func NewNode(id uint64, config Config) Node {
-	voters := &pb.ConfState{}
-	for n := 1; n <= config.Servers; n++ {
-		voters.Voters = append(voters.Voters, uint64(n))
-	}
-	n := &node{id: id, disk: disk{raft.NewMemoryStorage(), voters}, config: config}
-	n.Restart()
-	return n
-}
-
-func (n *node) Restart() {
-	hard, _, err := n.disk.InitialState()
-	must(err)
-	n.RawNode, err = raft.NewRawNode(&raft.Config{
-		ID: n.id, ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks, Storage: n.disk,
-		MaxSizePerMsg: messageBytes, MaxInflightMsgs: 8, Applied: hard.GetCommit(),
-		CheckQuorum: n.config.CheckQuorum, PreVote: n.config.PreVote,
-		Logger: &raft.DefaultLogger{Logger: log.New(io.Discard, "", 0)},
-	})
-	must(err)
-}
-
-func (n *node) Propose()                 { _ = n.RawNode.Propose([]byte("12345678")) }
-func (n *node) Transfer(to uint64)       { n.TransferLeader(to) }
-func (n *node) Receive(m *Message)       { _ = n.Step(m.raw.(*pb.Message)) }
-func (n *node) SnapshotFailed(of uint64) { n.ReportSnapshot(of, raft.SnapshotFailure) }
-
-// Store writes all that the node has, and returns what it sends.
-func (n *node) Store() []*Message {
-	var sent []*Message
-	for n.HasReady() {
-		ready := n.Ready()
-		if !raft.IsEmptySnap(ready.Snapshot) {
-			must(n.disk.ApplySnapshot(ready.Snapshot))
-		}
-		must(n.disk.Append(ready.Entries))
-		if !raft.IsEmptyHardState(ready.HardState) {
-			must(n.disk.SetHardState(ready.HardState))
-		}
-		for _, m := range ready.Messages {
-			sent = append(sent, n.message(m))
-		}
-		n.Advance(ready)
-	}
-	return sent
-}
-
-func (n *node) message(m *pb.Message) *Message {
-	shown := &Message{
+func shown(m raftMessage) *Message {
+	message := &Message{
 		Kind: m.GetType().String(), From: name(m.GetFrom()), To: name(m.GetTo()), Term: m.GetTerm(), Index: m.GetIndex(),
 		LogTerm: m.GetLogTerm(), Commit: m.GetCommit(), Reject: m.GetReject(),
 		Forced: bytes.Equal(m.GetContext(), []byte("CampaignTransfer")), from: m.GetFrom(), to: m.GetTo(), raw: m,
 	}
 	for _, e := range m.GetEntries() {
-		shown.Entries = append(shown.Entries, e.GetTerm())
+		message.Entries = append(message.Entries, e.GetTerm())
 	}
 	if m.GetSnapshot() != nil {
-		shown.Index, shown.LogTerm = m.GetSnapshot().GetMetadata().GetIndex(), m.GetSnapshot().GetMetadata().GetTerm()
+		message.Index, message.LogTerm = m.GetSnapshot().GetMetadata().GetIndex(), m.GetSnapshot().GetMetadata().GetTerm()
 	}
-	return shown
-}
-
-func (n *node) Compact(to uint64) {
-	_, err := n.disk.CreateSnapshot(to, n.disk.voters, nil)
-	must(err)
-	must(n.disk.Compact(to))
-}
-
-// Start is the number of compacted entries.
-func (n *node) Start() uint64 {
-	first, err := n.disk.FirstIndex()
-	must(err)
-	return first - 1
-}
-
-func (n *node) State() State {
-	status := n.Status()
-	last, err := n.disk.LastIndex()
-	must(err)
-	shown := State{
-		Start: n.Start(), Log: &[]uint64{},
-		Term: status.GetTerm(), Vote: name(status.GetVote()), Role: status.RaftState.String(), Lead: name(status.Lead),
-		Commit: status.GetCommit(), Last: last,
-	}
-	for at := n.Start() + 1; at <= last; at++ {
-		term, err := n.disk.Term(at)
-		must(err)
-		*shown.Log = append(*shown.Log, term)
-	}
-	shown.LastTerm, err = n.disk.Term(last)
-	must(err)
-	if status.RaftState == raft.StateLeader {
-		shown.Match = map[string]uint64{}
-		for id, progress := range status.Progress {
-			shown.Match[name(id)] = progress.Match
-			if progress.RecentActive && id != n.id { // whether it says so of itself differs by release
-				shown.Active = append(shown.Active, name(id))
-			}
-		}
-		sort.Strings(shown.Active)
-	}
-	elapsed, transfer, yes, no := hidden(n.RawNode)
-	shown.Elapsed, shown.Transfer, shown.Yes, shown.No = elapsed, name(transfer), yes, no
-	return shown
+	return message
 }

@@ -1,146 +1,40 @@
 //go:build values
 
-// The same for releases before v3.7, whose messages are values.  The builder (harness.py) writes their own import path.
-
 package main
 
 import (
 	"bytes"
-	"io"
-	"log"
-	"sort"
 
-	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 )
 
-// firstTerm is that of a new node; v3.3 takes a node with an empty log for new.
-const (
-	firstTerm  = 0
-	bootstraps = false
+type (
+	raftMessage = pb.Message
+	hardState   = pb.HardState
+	confState   = pb.ConfState
 )
 
-type disk struct {
-	*raft.MemoryStorage
-	voters pb.ConfState
-}
-
 // InitialState says who votes: nobody changes it.
-func (d disk) InitialState() (pb.HardState, pb.ConfState, error) {
+func (d disk) InitialState() (hardState, confState, error) {
 	hard, _, err := d.MemoryStorage.InitialState()
-	return hard, d.voters, err
+	return hard, *d.voters, err
 }
 
-type node struct {
-	*raft.RawNode
-	id     uint64
-	disk   disk
-	config Config
+func numbers(hard hardState) (term, vote, commit uint64) {
+	return hard.Term, hard.Vote, hard.Commit
 }
 
-// NewNode starts a node with an empty disk.
-func NewNode(id uint64, config Config) Node {
-	voters := pb.ConfState{}
-	for n := 1; n <= config.Servers; n++ {
-		voters.Voters = append(voters.Voters, uint64(n))
-	}
-	n := &node{id: id, disk: disk{raft.NewMemoryStorage(), voters}, config: config}
-	n.Restart()
-	return n
-}
-
-func (n *node) Restart() {
-	hard, _, err := n.disk.InitialState()
-	must(err)
-	n.RawNode, err = raft.NewRawNode(&raft.Config{
-		ID: n.id, ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks, Storage: n.disk,
-		MaxSizePerMsg: messageBytes, MaxInflightMsgs: 8, Applied: hard.Commit,
-		CheckQuorum: n.config.CheckQuorum, PreVote: n.config.PreVote,
-		Logger: &raft.DefaultLogger{Logger: log.New(io.Discard, "", 0)},
-	})
-	must(err)
-}
-
-func (n *node) Propose()                 { _ = n.RawNode.Propose([]byte("12345678")) }
-func (n *node) Transfer(to uint64)       { n.TransferLeader(to) }
-func (n *node) Receive(m *Message)       { _ = n.Step(m.raw.(pb.Message)) }
-func (n *node) SnapshotFailed(of uint64) { n.ReportSnapshot(of, raft.SnapshotFailure) }
-
-// Store writes all that the node has, and returns what it sends.
-func (n *node) Store() []*Message {
-	var sent []*Message
-	for n.HasReady() {
-		ready := n.Ready()
-		if !raft.IsEmptySnap(ready.Snapshot) {
-			must(n.disk.ApplySnapshot(ready.Snapshot))
-		}
-		must(n.disk.Append(ready.Entries))
-		if !raft.IsEmptyHardState(ready.HardState) {
-			must(n.disk.SetHardState(ready.HardState))
-		}
-		for _, m := range ready.Messages {
-			sent = append(sent, n.message(m))
-		}
-		n.Advance(ready)
-	}
-	return sent
-}
-
-func (n *node) message(m pb.Message) *Message {
-	shown := &Message{
+func shown(m raftMessage) *Message {
+	message := &Message{
 		Kind: m.Type.String(), From: name(m.From), To: name(m.To), Term: m.Term, Index: m.Index,
 		LogTerm: m.LogTerm, Commit: m.Commit, Reject: m.Reject,
 		Forced: bytes.Equal(m.Context, []byte("CampaignTransfer")), from: m.From, to: m.To, raw: m,
 	}
 	for _, e := range m.Entries {
-		shown.Entries = append(shown.Entries, e.Term)
+		message.Entries = append(message.Entries, e.Term)
 	}
 	if m.Type == pb.MsgSnap {
-		shown.Index, shown.LogTerm = m.Snapshot.Metadata.Index, m.Snapshot.Metadata.Term
+		message.Index, message.LogTerm = m.Snapshot.Metadata.Index, m.Snapshot.Metadata.Term
 	}
-	return shown
-}
-
-func (n *node) Compact(to uint64) {
-	_, err := n.disk.CreateSnapshot(to, &n.disk.voters, nil)
-	must(err)
-	must(n.disk.Compact(to))
-}
-
-// Start is the number of compacted entries.
-func (n *node) Start() uint64 {
-	first, err := n.disk.FirstIndex()
-	must(err)
-	return first - 1
-}
-
-func (n *node) State() State {
-	status := n.Status()
-	last, err := n.disk.LastIndex()
-	must(err)
-	shown := State{
-		Start: n.Start(), Log: &[]uint64{},
-		Term: status.Term, Vote: name(status.Vote), Role: status.RaftState.String(), Lead: name(status.Lead),
-		Commit: status.Commit, Last: last,
-	}
-	for at := n.Start() + 1; at <= last; at++ {
-		term, err := n.disk.Term(at)
-		must(err)
-		*shown.Log = append(*shown.Log, term)
-	}
-	shown.LastTerm, err = n.disk.Term(last)
-	must(err)
-	if status.RaftState == raft.StateLeader {
-		shown.Match = map[string]uint64{}
-		for id, progress := range status.Progress {
-			shown.Match[name(id)] = progress.Match
-			if progress.RecentActive && id != n.id { // whether it says so of itself differs by release
-				shown.Active = append(shown.Active, name(id))
-			}
-		}
-		sort.Strings(shown.Active)
-	}
-	elapsed, transfer, yes, no := hidden(n.RawNode)
-	shown.Elapsed, shown.Transfer, shown.Yes, shown.No = elapsed, name(transfer), yes, no
-	return shown
+	return message
 }
