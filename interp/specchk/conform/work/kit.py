@@ -30,12 +30,11 @@ from specchk.lang.frontend import CheckedSpec
 
 
 class Kit(Struct, frozen=True):
-    """Files by path relative to the folder `base`; `main` is the user's file, imports start from `roots`."""
+    """Files by path relative to a common folder; `main` is the user's file, imports start from `roots`."""
 
     files: tuple[tuple[str, bytes], ...]
     main: str
     roots: tuple[str, ...]
-    base: str
 
 
 def kit_of(main: Path, checked: CheckedSpec) -> Kit:
@@ -55,7 +54,7 @@ def kit_of(main: Path, checked: CheckedSpec) -> Kit:
     base = Path(os.path.commonpath([*roots, *(path.parent for path in paths)]))
     files = tuple((path.relative_to(base).as_posix(), path.read_bytes()) for path in sorted(paths))
     inside = tuple(root.relative_to(base).as_posix() for root in roots)
-    return Kit(files, own.relative_to(base).as_posix(), inside, str(base))
+    return Kit(files, own.relative_to(base).as_posix(), inside)
 
 
 def spec_files(spec: Spec) -> set[Path]:
