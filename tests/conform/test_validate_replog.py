@@ -104,7 +104,6 @@ def _no_bump(old, *others, right=election.next_image):
 
 
 FLAWS = {
-    "follower HW without min(LEO)": lambda: patch.object(follower, "update_hw", _hw_without_min),
     "truncation off by one": lambda: patch.object(follower, "truncation_point", _cuts_one_less),
     "remote LEO is the response's end": lambda: patch.object(isr, "note_fetch", _counts_the_response),
     "HW is the own LEO: ack before HW": lambda: patch.object(
@@ -132,7 +131,7 @@ OTHER_RULES = {
     "HW runs away from who is caught up": replace(CURRENT, waits_for_caught_up=False),
 }
 SEEDS = {
-    "follower HW without min(LEO)": 0, "truncation off by one": 3, "remote LEO is the response's end": 0,
+    "truncation off by one": 3, "remote LEO is the response's end": 0,
     "HW is the own LEO: ack before HW": 0, "HW falls on a leader": 0, "min.insync.replicas unchecked": 0,
     "epoch cache not truncated": 0, "election without a new epoch": 0, "joins without the epoch's start": 0,
     "joins below HW": 1, "remote LEOs kept over a missed epoch": 3, "HW over the committed ISR": 1,
@@ -151,6 +150,15 @@ def test_a_run_of_a_flawed_implementation_is_not_explained(flaw):
         lines = record(SEEDS[flaw], rules)
     assert explained(lines).blocked is not None
     assert explained(record(SEEDS[flaw])).blocked is None
+
+
+def test_a_follower_hw_beyond_its_log_ends_the_run():
+    """Replog's own assertion notices it before there is a recording."""
+    with (
+        patch.object(follower, "update_hw", _hw_without_min),
+        pytest.raises(AssertionError, match="HW is in the log"),
+    ):
+        record(0, CURRENT)
 
 
 @pytest.fixture
