@@ -52,7 +52,8 @@ def test_a_diagnostic_is_place_code_message_excerpt_notes_and_hint() -> None:
         "  hint: a hint",
     ]
     assert found.as_json() == {
-        "code": "S201", "message": "no type", "path": "a.spec", "line": 1, "column": 9, "hint": "a hint",
+        "code": "S201", "message": "no type", "path": "a.spec", "line": 1, "column": 9,
+        "end_line": 1, "end_column": 14, "hint": "a hint",
     }  # fmt: skip
 
 

@@ -17,14 +17,13 @@ from pygls.uris import to_fs_path
 
 from specchk.lang.load import needed_files
 from specchk.lang.text.diagnostics import Diagnostic
-from specchk.lang.text.source import Source
+from specchk.lang.text.source import REGION, Source
 from specchk.lsp.analysis import Analysis, analyse
 from specchk.lsp.names import index_of
 from specchk.lsp.symbols import NameIndex, Occurrence, Place, Symbol
 from specchk.lsp.texts import KeptChunks, SpecText
 
 MOST_FILES = 2000  # of a folder in which uses of a name are searched
-_WORD = re.compile(r"\w+")
 
 
 class Workspace(Struct):
@@ -181,11 +180,11 @@ def _shown(
 
 
 def deeper(text: SpecText, error: dict[str, Any]) -> lsp.Diagnostic:
-    """An error that `specchk check --json` reports, at the word where it begins."""
-    start = text.source.line_starts[error["line"] - 1] + error["column"] - 1
-    word = _WORD.match(text.source.text, start)
-    item = Diagnostic(error["code"], error["message"], hint=error["hint"])
-    return _shown(text.range(start, word.end() if word is not None else start + 1), item)
+    """An error that `specchk check --json` reports."""
+    line, column, end_line, end_column = (error[name] for name in REGION)
+    starts = text.source.line_starts
+    where = text.range(starts[line - 1] + column - 1, starts[end_line - 1] + end_column - 1)
+    return _shown(where, Diagnostic(error["code"], error["message"], hint=error["hint"]))
 
 
 def _notes(item: Diagnostic, analysis: Analysis) -> list[lsp.DiagnosticRelatedInformation]:

@@ -116,12 +116,10 @@ def trace_json(program: Program, trace: Trace) -> list[dict[str, Any]]:
 
 
 def _place(blame: Blame) -> dict[str, Any]:
-    line, column = blame.span.source.position(blame.span.start)
     return {
         "text": blame.text,
         "path": blame.span.source.path,
-        "line": line,
-        "column": column,
+        **blame.span.region,
         "bindings": dict(blame.bindings),
         "values": dict(blame.values),
     }

@@ -14,7 +14,7 @@ from unicodedata import combining, east_asian_width
 
 from msgspec import Struct, field
 
-from specchk.lang.text.source import Span
+from specchk.lang.text.source import REGION, Span
 
 MAX_FOUND = 100
 MAX_KNOWN = 300
@@ -39,17 +39,10 @@ class Diagnostic(Struct, frozen=True):
         return self.span.where if self.span else self.path
 
     def as_json(self) -> dict[str, object]:
-        """The diagnostic for `--json`: code, message, path, line, column, hint."""
-        line, column = self.span.source.position(self.span.start) if self.span else (None, None)
+        """The diagnostic for `--json`: code, message, path, region, hint; an option has no region."""
         path = self.span.source.path if self.span else self.path
-        return {
-            "code": self.code,
-            "message": self.message,
-            "path": path,
-            "line": line,
-            "column": column,
-            "hint": self.hint,
-        }
+        region = self.span.region if self.span else dict.fromkeys(REGION)
+        return {"code": self.code, "message": self.message, "path": path, **region, "hint": self.hint}
 
 
 class SpecError(Exception):

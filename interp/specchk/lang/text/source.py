@@ -18,6 +18,7 @@ from msgspec import Struct
 
 MAX_BYTES = 1 << 20
 MAX_LINE = 4_000
+REGION = ("line", "column", "end_line", "end_column")
 
 
 # With a `__dict__`, in which `cached_property` keeps the starts of the lines.
@@ -69,6 +70,12 @@ class Span(Struct, frozen=True):
     def line(self) -> int:
         """The 1-based line on which the span starts."""
         return self.source.position(self.start)[0]
+
+    @property
+    def region(self) -> dict[str, int]:
+        """The place in JSON: line and column, from 1, of its start and of the character after it."""
+        places = (*self.source.position(self.start), *self.source.position(self.end))
+        return dict(zip(REGION, places, strict=True))
 
     @property
     def where(self) -> str:
