@@ -82,6 +82,29 @@ def test_check_finds_all_mistakes_of_all_files(specchk: Any, here: Path) -> None
     assert {d["path"] for d in found["diagnostics"]} == {"one.spec", "two.spec"}
 
 
+def sarif(specchk: Any, here: Path, *files: str) -> dict[str, Any]:
+    """The run in the log of `check --sarif`."""
+    specchk("check", *files, "--sarif", "out.sarif")
+    (run,) = json.loads((here / "out.sarif").read_text(encoding="utf-8"))["runs"]
+    return run
+
+
+def test_sarif_has_the_regions_of_the_json(specchk: Any, here: Path) -> None:
+    """Ends are behind the last character, also on a later line; and a log without results closes alerts."""
+    text = "spec a\nvar z : 0..3 = 0\ninvariant p: z +\n    1\ninvariant q: zz\n"
+    (here / "a b.spec").write_text(text, encoding="utf-8")
+    run = sarif(specchk, here, "a b.spec")
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    assert {place["artifactLocation"]["uri"] for place in places} == {"a%20b.spec"}
+    diagnostics = json.loads(specchk("check", "a b.spec", "--json").out)["diagnostics"]
+    assert [tuple(place["region"].values()) for place in places] == [
+        tuple(item[name] for name in ("line", "column", "end_line", "end_column")) for item in diagnostics
+    ]
+    assert (diagnostics[0]["line"], diagnostics[0]["end_line"], diagnostics[0]["end_column"]) == (3, 4, 6)
+    assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {item["code"] for item in diagnostics}
+    assert sarif(specchk, here, "shop.spec")["results"] == []
+
+
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("set_to", ["Most = 99", "Most = Most", "Most = 4 // 0"])
 def test_check_looks_at_the_constants_of_every_model(

@@ -1,4 +1,4 @@
-"""A review as a table, as JSON, and as SARIF for code hosts."""
+"""A review as a table, as JSON, and as SARIF."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import groupby
 from typing import Any
 
+from specchk.report.sarif import Finding, sarif
 from specchk.report.text import counted, wrapped
 from specchk.review.review import Review
 from specchk.review.rows import KINDS, ReviewRow
@@ -61,25 +62,13 @@ def as_json(review: Review, code: int) -> dict[str, Any]:
     }
 
 
-def sarif(review: Review, version: str) -> dict[str, Any]:
-    """The review in the Static Analysis Results Interchange Format 2.1.0."""
-    rules = [{"id": kind, "shortDescription": {"text": text}} for kind, text in KINDS.items()]
-    driver = {"name": "specchk review", "version": version, "rules": rules}
-    return {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": [_result(row) for row in review.rows]}],
-    }
+def as_sarif(review: Review, version: str) -> dict[str, Any]:
+    """The review as SARIF."""
+    return sarif("specchk review", version, KINDS, [_finding(row) for row in review.rows])
 
 
-def _result(row: ReviewRow) -> dict[str, Any]:
+def _finding(row: ReviewRow) -> Finding:
     path, line, column = row.at.rsplit(":", 2)
-    return {
-        "ruleId": row.kind,
-        "level": "note" if row.is_note else "warning",
-        "message": {"text": f"{row.text}; next: {row.next}"},
-        "locations": [{"physicalLocation": {
-            "artifactLocation": {"uri": path},
-            "region": {"startLine": int(line), "startColumn": int(column)},
-        }}],
-    }  # fmt: skip
+    level = "note" if row.is_note else "warning"
+    region = {"line": int(line), "column": int(column)}
+    return Finding(row.kind, level, f"{row.text}; next: {row.next}", path, region)

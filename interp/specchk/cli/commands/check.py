@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 
 import click
 
-from specchk.cli.common import leave, load, reject, spec_files
+from specchk.cli.common import leave, load, reject, spec_files, write_json
 from specchk.cli.exits import Exit
 from specchk.cli.options.repeating import watched
+from specchk.cli.written import OutputFile
 from specchk.compile.instantiate import Instance, instantiate, survey
+from specchk.lang.codes.catalogue import CODES
 from specchk.lang.text.diagnostics import Diagnostic, SpecError
 from specchk.native.machine.prospects import prospects
+from specchk.report.sarif import finding, sarif
 from specchk.report.text import counted
 from specchk.search.coverage import NO_VARIABLES
 from specchk.search.symmetry import asymmetry
@@ -21,8 +25,12 @@ from specchk.search.symmetry import asymmetry
 @click.command("check")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@click.option(
+    "--sarif", "sarif_file", type=OutputFile(), metavar="FILE",
+    help="Write the errors as SARIF, for code hosts.",
+)  # fmt: skip
 @watched
-def command(files: Sequence[str], as_json: bool) -> None:
+def command(files: Sequence[str], as_json: bool, sarif_file: str | None) -> None:
     """Check spec FILES (or folders of them): syntax, names, types, levels, and every model's constants.
 
     FILES may be -, for standard input.
@@ -36,6 +44,10 @@ def command(files: Sequence[str], as_json: bool) -> None:
         diagnostics += errors
         lines += [line, *(f"note: {note}" for note in special)]
         notes += special
+    if sarif_file is not None:
+        rules = {code: CODES[code].title for code in sorted({item.code for item in diagnostics})}
+        log = sarif("specchk check", version("specchk"), rules, [finding(item) for item in diagnostics])
+        write_json(sarif_file, log)
     if diagnostics:
         reject(diagnostics, as_json=as_json)
     report = {"schema": "specchk.check/1", "verdict": "ok", "files": names, "notes": notes, "exit_code": 0}

@@ -24,7 +24,7 @@ from specchk.explore.conditions import Decided
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 from specchk.review.output import as_json as as_json_of
-from specchk.review.output import render, sarif
+from specchk.review.output import as_sarif, render
 from specchk.review.recorded import followed, recorded_rows, words_of
 from specchk.review.review import Most, Review, reviewed
 from specchk.search.budget import Budget
@@ -92,7 +92,7 @@ def command(
             review = _with_recordings(review, cls, checked, tracing, recordings)
     code = Exit.OK if all(row.is_note for row in review.rows) else Exit.VIOLATED
     if sarif_file is not None:
-        write_json(sarif_file, sarif(review, version("specchk")))
+        write_json(sarif_file, as_sarif(review, version("specchk")))
     leave(
         code,
         as_json=as_json,
