@@ -48,12 +48,13 @@ def test_a_pipe_has_no_colours(specchk: Any, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("columns", [40, 80, 120])
 def test_lines_fit_a_terminal(specchk: Any, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
-    """Of verdicts, tests and hints; excerpts and commands stay as they are."""
+    """Of verdicts, tests, hints and usage errors; excerpts and commands stay as they are."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
     lines: list[str] = []
     for line in ("run shop.spec --model bad", "test shop.spec stuck.spec", "run shop.spec --set Clerk=0",
-                 "check shpo.spec", "run shop.spec --model godo"):  # fmt: skip
+                 "check shpo.spec", "run shop.spec --model godo",
+                 "run shop.spec --max-sta 3", "chek", "run"):  # fmt: skip
         said = specchk(*line.split())
         lines += f"{said.out}{said.err}".splitlines()
     lines = [each for each in lines if not re.match(" *[0-9]* [|]|next", each)]

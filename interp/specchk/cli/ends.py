@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from io import StringIO
 from pathlib import Path
 from typing import NoReturn
 
@@ -31,7 +32,9 @@ def exit_code(command: Callable[[], object]) -> int:
         output.echo("interrupted", err=True)
         return _ended(starting.INTERRUPTED, 21)
     except click.ClickException as error:
-        error.show()
+        shown = StringIO()  # click itself does not fit a terminal
+        error.show(shown)
+        output.echo(shown.getvalue(), nl=False, err=True)
         return 2
     # In addition to a search, whose verdict states it: while a spec is compiled, or a report is written.
     except MemoryError as error:
