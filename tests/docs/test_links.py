@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,15 @@ def test_the_files_that_a_document_names_are_there(path: Path):
     """A path in code style that begins at the root of the repository is a file or a folder in it."""
     for named in _PATH.findall(prose(path)):
         assert (ROOT / named).exists(), named
+
+
+def test_the_description_of_the_package_has_no_relative_links():
+    """Outside the repository, README's links lead to files of the release, and its picture to the bytes."""
+    hatch = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]
+    text = before = (ROOT / "README.md").read_text(encoding="utf-8")
+    for change in hatch["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(change["pattern"], change["replacement"], text)
+    links = _LINK.findall(text)
+    assert len(links) == len(_LINK.findall(before)) > 30
+    assert all(link.startswith("https://") for link in links), links
+    assert ["/raw/" in link for link in links] == [link.endswith(".svg") for link in links]
