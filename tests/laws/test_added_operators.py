@@ -1,4 +1,4 @@
-"""An operator is added by its card, its rule and its word: every engine then has it.
+"""An operator is added by its card, its rule and its word: every engine then has it, and TLA+.
 
 Two are added to a copy of the package, one of numbers and one that may have no value, and no line to an
 engine.  Specs that use them are compared on all engines with the same specs that spell them out.
@@ -66,6 +66,7 @@ import sys
 from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import check
 from specchk.native import engine as native
+from specchk.report.tla.module import exported
 from specchk.search import reference
 from specchk.search.budget import Budget
 from specchk.search.engine import Options
@@ -85,6 +86,7 @@ if __name__ == "__main__":
         print([(said(outcome), outcome.statistics.distinct) for outcome in counted])
         print(said(zones(program, JoinOptions(Budget(), workers=1))), said(bounded(program, 5, Budget())))
         print(prove(program, ProofOptions()).proved)
+        print(exported(program, "M").module.split("EXTENDS")[1].split("\\n"))
 """
 
 
@@ -121,9 +123,9 @@ def test_an_operator_needs_its_card_its_rule_and_its_word(tmp_path: Path) -> Non
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert len(lines) == 12
-    assert lines[:3] == lines[3:6]
-    assert lines[6:9] == lines[9:]
+    assert len(lines) == 16
+    assert lines[:4] == lines[4:8]
+    assert lines[8:12] == lines[12:]
     assert "undefined" in lines[0]
-    assert "undefined" not in lines[6]
-    assert "near" in lines[8]
+    assert "undefined" not in lines[8]
+    assert "near" in lines[10]

@@ -5,6 +5,7 @@ Range checks have no form of their own: `TypeOK` and `InHorizon` of the module s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
@@ -13,6 +14,7 @@ from specchk.ir.totality import is_total
 from specchk.ir.types import Option, Union, of_shape
 from specchk.ir.verify import results
 from specchk.ir.walk import conjuncts
+from specchk.meaning.reading import read
 from specchk.report.tla.layout import (
     Tight,
     Tla,
@@ -31,6 +33,7 @@ from specchk.report.tla.layout import (
 from specchk.report.tla.operators import RULES, sum_of
 from specchk.report.tla.types import Types
 
+WORD = re.compile(r"\w+")
 Scope = Mapping[int, Tla]  # the texts of the locals that are bound, by slot
 
 
@@ -48,8 +51,8 @@ class Expressions:
 
     @staticmethod
     def around(scope: Scope) -> list[str]:
-        """The names that are bound in a scope."""
-        return [text.lines[0] for text in scope.values()]
+        """The names that are bound in a scope, and those in the texts of its names."""
+        return [word for text in scope.values() for line in text.lines for word in WORD.findall(line)]
 
     def expr(self, expr: nodes.Expr, scope: Scope) -> Tla:
         """The text of an expression."""
@@ -61,6 +64,8 @@ class Expressions:
             case nodes.Local():
                 return scope[expr.slot]
             case nodes.Apply():
+                if expr.op not in RULES:
+                    return self._by_rule(expr, scope)
                 return RULES[expr.op](self.types, expr, [self.expr(arg, scope) for arg in expr.args])
             case nodes.And():
                 return junction("/\\", [self.expr(part, scope) for part in expr.parts], "TRUE")
@@ -82,6 +87,13 @@ class Expressions:
             case nodes.Quantifier() | nodes.Choose() | nodes.Collect() | nodes.MapOf():
                 return self._bound(expr, scope)
         assert_never(expr)
+
+    def _by_rule(self, expr: nodes.Apply, scope: Scope) -> Tla:
+        """As the page of rules has it, but for where there is no value: TLA+ has an unknown one there."""
+        args = {slot: self.expr(arg, scope) for slot, arg in enumerate(expr.args)}
+        # The rule's own names differ from all around it: TLA+ lets no name hide another.
+        outer = {-1 - number: text for number, text in enumerate(scope.values())}
+        return self.expr(read(expr)[1], {**outer, **args})
 
     def _bound(
         self, expr: nodes.Quantifier | nodes.Choose | nodes.Collect | nodes.MapOf, scope: Scope

@@ -14,9 +14,6 @@ None == <<>>
 \* @type: a => Seq(a);
 Some(item) == <<item>>
 
-\* @type: (Seq(a), a) => a;
-GetOr(option, default) == IF option = None THEN default ELSE option[1]
-
 \* @type: Set(a) => Set(Seq(a));
 OptionOf(S) == {None} \union {Some(item) : item \in S}
 
@@ -37,9 +34,6 @@ SumOf(f) == Cardinality(UNION {{x} \X (1..f[x]) : x \in DOMAIN f})
 SumOfInts(f) ==
     Cardinality(UNION {{x} \X (1..f[x]) : x \in DOMAIN f})
       - Cardinality(UNION {{x} \X (1..(-f[x])) : x \in DOMAIN f})
-
-\* @type: Seq(a) => a;
-Last(s) == s[Len(s)]
 
 \* @type: (Seq(a), Int) => Seq(a);
 Prefix(s, n) == SubSeq(s, 1, n)

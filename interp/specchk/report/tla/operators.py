@@ -1,4 +1,4 @@
-"""The operators in TLA+: a rule for each, total over `Op` (checked by a test of the laws)."""
+"""The operators in TLA+: with the page of rules (`meaning.rules`) total over `Op`, which a test checks."""
 
 from __future__ import annotations
 
@@ -146,8 +146,7 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.DIV: _combined("\\div"), Op.MOD: _combined("%"), Op.MIN: _call("Min"), Op.MAX: _call("Max"),
         Op.RECORD: _record, Op.FIELD: _field, Op.WITH_FIELD: _with_field,
         Op.VARIANT: _variant, Op.IS_VARIANT: _is_variant,
-        Op.SOME: _call("Some"), Op.GET_OR: _call("GetOr"),
-        Op.GET: lambda _, __, args: indexed(args[0], atom("1")),
+        Op.SOME: _call("Some"), Op.GET: lambda _, __, args: indexed(args[0], atom("1")),
         Op.MAP: _map, Op.MAP_GET: lambda _, __, args: indexed(args[0], args[1]), Op.MAP_SET: _changed,
         Op.SET: lambda _, __, args: bracketed("{", args, "}"), Op.RANGE: _combined(".."),
         Op.IN_SET: _compared("\\in"), Op.SUBSET: _compared("\\subseteq"),
@@ -156,7 +155,7 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.CARD: _call("Cardinality"), Op.SUBSETS: _prefix("SUBSET ", Tight.INFIX), Op.MAPS: _call("MapsOf"),
         Op.SET_MIN: _call("SetMin"), Op.SET_MAX: _call("SetMax"), Op.SET_SUM: _sum,
         Op.SEQ: lambda _, __, args: bracketed("<<", args, ">>"), Op.SEQ_GET: _item, Op.SEQ_SET: _item_set,
-        Op.LEN: _call("Len"), Op.HEAD: _call("Head"), Op.LAST: _call("Last"), Op.TAIL: _call("Tail"),
+        Op.LEN: _call("Len"), Op.HEAD: _call("Head"), Op.TAIL: _call("Tail"),
         Op.APPEND: _call("Append"), Op.CONCAT: _combined("\\o"),
         Op.PREFIX: _call("Prefix"), Op.SUFFIX: _call("Suffix"),
         Op.IN_SEQ: _in_items, Op.SEQ_ITEMS: _call("Items"),
@@ -164,7 +163,5 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.BAG_COUNT: lambda types, _, args: call(types.bag("CopiesIn"), args[1], args[0]),
         Op.BAG_UNION: lambda types, _, args: combined(args[0], types.bag("(+)"), args[1]),
         Op.IN_BAG: _bag("BagIn"), Op.BAG_CARD: _bag("BagCardinality"), Op.BAG_ITEMS: _bag("BagToSet"),
-        # A recursion is expanded, and its measure is the new one.
-        Op.DECREASED: lambda _, __, args: args[0],
     }
 )  # fmt: skip
