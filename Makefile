@@ -6,6 +6,8 @@
 #
 # `make vsix` builds the extension for VS Code, editors/vscode/dist/specchk.vsix; it needs Node 20 with npm.
 #
+# `make docs-site` builds the documents as a static site, in .venv/site.
+#
 # `make kafka` has Apache Kafka itself lose a record, step by step beside the spec, and then keep it by a repair; it
 # needs Java 17 with its compiler, and Maven, which fetches Kafka into ~/.cache/specchk/kafka.
 #
@@ -37,7 +39,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
 # The tests and the gate start hundreds of processes: without kept bytecode each compiles all modules again.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run kafka test tests system nightly gate gate-report gate-begin $(RUNS:%=gate-%) lint docs clean vsix
+.PHONY: run kafka test tests system nightly gate gate-report gate-begin $(RUNS:%=gate-%) lint docs docs-site clean vsix
 
 kafka: $(VENV)/.installed
 	@$(BIN)/python -m conformance.apache_kafka loss
@@ -115,6 +117,10 @@ lint: $(VENV)/.tested
 # The output of every command in README.md and docs/, as it is now; read the diff.
 docs: $(VENV)/.tested
 	$(BIN)/python -m pytest tests/docs --rewrite
+
+docs-site: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@PATH="$(abspath $(BIN)):$$PATH" .ci/site $(VENV)/site
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "specchk needs Python 3.11 or newer: make PYTHON=python3.11 ...")'

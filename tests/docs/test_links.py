@@ -15,6 +15,8 @@ _ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _PATH = re.compile(r"`((?:interp|impl|spec|tests|docs|conformance)/[\w./-]+)`")
 ROOT = Path(__file__).parents[2]
+OTHERS = ("CHANGELOG.md", "bench/README.md", "docs/diagnostics.md", "editors/vscode/README.md")
+LINKED = (*DOCUMENTS, *(ROOT / name for name in OTHERS))
 
 
 def prose(path: Path) -> str:
@@ -29,7 +31,7 @@ def anchors(path: Path) -> set[str]:
     return own | {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", LINKED, ids=lambda path: path.stem)
 def test_the_links_of_a_document_lead_somewhere(path: Path):
     """A link to a file names an existing one, a link to a heading an existing heading."""
     for link in _LINK.findall(prose(path)):
@@ -46,6 +48,15 @@ def test_the_files_that_a_document_names_are_there(path: Path):
     """A path in code style that begins at the root of the repository is a file or a folder in it."""
     for named in _PATH.findall(prose(path)):
         assert (ROOT / named).exists(), named
+
+
+def test_the_site_has_every_document():
+    """Its navigation lists each page once, except for decisions, which their own page lists."""
+    sections = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    listed = [page for section in sections for pages in section.values() for page in pages]
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").glob("**/*.md")}
+    decisions = {page for page in pages if page.startswith("decisions/")} - {"decisions/README.md"}
+    assert sorted(listed) == sorted(pages - decisions | {"index.md"})
 
 
 def test_the_description_of_the_package_has_no_relative_links():
