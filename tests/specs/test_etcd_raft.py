@@ -1,4 +1,4 @@
-"""spec/raft: etcd's raft is safe by its rules, and each that is missing fails alone."""
+"""spec/raft: etcd's raft is safe and live by its rules, and each that is missing fails alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from specchk.native import engine
 from specchk.search.expect import unmet, wants_counts
 from specs.spec_runs import declared, failure_of_scenario, spec
 
-NAMES = ("raft/etcd_raft", "raft/etcd_raft_membership")
+NAMES = (
+    "raft/etcd_raft", "raft/etcd_raft_membership", "raft/etcd_raft_lease", "raft/etcd_raft_liveness",
+)  # fmt: skip
 SLOW = {"two_terms", "transferred", "tentative", "large", "two_at_once"}  # 3 to 25 s each
 # For scenarios and recordings.
 WALKED = {"counts_older_entries", "four_terms", "recordings", "three_terms", "elected_at_once"}
@@ -24,7 +26,7 @@ MODELS = [
 
 @pytest.mark.parametrize(("name", "model"), MODELS)
 def test_a_model_is_as_expected(name: str, model: str) -> None:
-    """The rules are safe; without one of them the property named fails, first in the length measured."""
+    """Its rules suffice; without one of them the property named fails, first in the length measured."""
     expects = choose_model(spec(name), model, {}).expects
     assert expects
     outcome = engine.search(
