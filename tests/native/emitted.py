@@ -149,7 +149,8 @@ def _has_loop(code: ir.Function) -> bool:
 
 
 def _leads(one: ir.Block, other: ir.Block) -> bool:
-    return any(re.search(rf"label {re.escape(other.text)}\b", line) for line in one.lines)
+    label = re.compile(rf"label {re.escape(other.text)}\b")
+    return any(label.search(line) for line in one.lines if isinstance(line, str))  # a phi is written later
 
 
 def wider(kind: Type) -> Type:

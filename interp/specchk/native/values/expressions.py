@@ -9,7 +9,7 @@ coverage counts are equal, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import assert_never
 
@@ -131,15 +131,16 @@ class ExpressionEmitter:
     def _applied(self, expr: nodes.Apply) -> Val:
         """A part of an argument, in the argument's type for it, which passes may have narrowed."""
         if expr.op not in RULES:
-            return self._by_rule(expr)
+            return self.by_rule(expr, list(map(self.value, expr.args)))
         value = RULES[expr.op](self, expr)
         if expr.op.card.is_part and (given := result_type(expr.op, expr.args, expr.data)) != expr.type:
             return self.codes.convert(value, given, expr.type)
         return value
 
-    def _by_rule(self, expr: nodes.Apply) -> Val:
+    def by_rule(self, expr: nodes.Apply, values: Sequence[Val]) -> Val:
+        """The value of an application to these values by its rule on the page of rules."""
         (faults, body), outer = read(expr), self.locals
-        self.locals = {slot: (self.value(arg), arg.type) for slot, arg in enumerate(expr.args)}
+        self.locals = {n: (value, expr.args[n].type) for n, value in enumerate(values)}
         for fault in faults:
             self.fault_if(self.value(fault))
         value = self.of_type(body, expr.type)

@@ -1,7 +1,7 @@
 """The strict operators as instructions: operator -> rule, with the page of rules total over `Op` (by a law).
 
 `meaning.rules` defines the operators; here they are only translated, and those in terms of others only where
-reading their rules would be slower.  Sets, sequences and bags have rooms of their own (`set_rules`,
+reading their rules was measured to be slower.  Sets, sequences and bags have rooms of their own (`set_rules`,
 `sequence_rules`).
 """
 
@@ -95,14 +95,6 @@ def _get(e: Emitter, expr: Apply) -> Val:
     return e.codes.unwrapped(kind, option)
 
 
-def _get_or(e: Emitter, expr: Apply) -> Val:
-    kind, (option, default) = of_shape(expr.args[0].type, Option), args_of(e, expr)
-    # Without a branch: `none` has bits in place of an item, which can be converted and dropped.
-    item = e.codes.convert(e.codes.unwrapped(kind, option), kind.item, expr.type)
-    other = e.codes.convert(default, expr.args[1].type, expr.type)
-    return e.asm.select(e.codes.is_some(kind, option), item, other, register(expr.type))
-
-
 def _map(e: Emitter, expr: Apply) -> Val:
     kind = of_shape(expr.type, Map)
     return e.codes.joined(kind, (e.of_type(arg, kind.value) for arg in expr.args))
@@ -143,7 +135,7 @@ RULES: MappingProxyType[Op, Rule] = MappingProxyType(
         Op.ADD: _arithmetic("add"), Op.SUB: _arithmetic("sub"), Op.MUL: _arithmetic("mul"),
         Op.DIV: lambda e, x: _floor(e, x, modulo=False), Op.MOD: lambda e, x: _floor(e, x, modulo=True),
         Op.RECORD: _record, Op.FIELD: _field, Op.WITH_FIELD: _with_field,
-        Op.VARIANT: _variant, Op.IS_VARIANT: _is_variant, Op.SOME: _some, Op.GET: _get, Op.GET_OR: _get_or,
+        Op.VARIANT: _variant, Op.IS_VARIANT: _is_variant, Op.SOME: _some, Op.GET: _get,
         Op.MAP: _map, Op.MAP_GET: _map_get, Op.MAP_SET: _map_set,
         **SET_RULES, **SEQUENCE_RULES,
     }

@@ -5,7 +5,7 @@ It evaluates its arguments itself, left to right, so that `x in lo..hi` and the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from specchk.codegen import ir
@@ -29,6 +29,9 @@ class Emitter(Protocol):
 
     def of_type(self, expr: Expr, kind: Type) -> Val:
         """The held value of an expression as a value of a wider type."""
+
+    def by_rule(self, expr: Apply, values: Sequence[Val]) -> Val:
+        """The held value of an application to these values by its rule on the page of rules."""
 
 
 Rule = Callable[[Emitter, Apply], Val]

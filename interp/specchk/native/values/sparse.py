@@ -46,34 +46,28 @@ class Sparse:
         given = [(items, register(kind)), (item, I64)]
         return self._called(kind, "contains", given, I1, lambda asm: _contains(asm, kind))
 
-    def changed(self, kind: Set, name: str, items: Val, item: Val) -> Val:
-        """A set with one more item, `added`, or one fewer, `removed`."""
+    def added(self, kind: Set, items: Val, item: Val) -> Val:
+        """A set with one more item."""
         shape = register(kind)
 
         def build(asm: Asm) -> None:
             given, code, asm.overflow = asm.function.args
             sparse = Sparse(asm)
-            if name == "added":
-                out = ItemsListing(sparse, kind, *sparse.unpacked(kind, given))
-                out.add(code)
-            else:
-                out = ItemsListing(sparse, kind)
-                sparse.each(
-                    kind, given, lambda item: asm.when(asm.cmp("!=", item, code), lambda: out.append(item))
-                )
+            out = ItemsListing(sparse, kind, *sparse.unpacked(kind, given))
+            out.add(code)
             asm.b.ret(out.packed())
 
-        return self._called(kind, name, [(items, shape), (item, I64), (self._overflow, PTR)], shape, build)
+        return self._called(kind, "added", [(items, shape), (item, I64), (self._overflow, PTR)], shape, build)
 
-    def merged(self, kind: Set, name: str, a: Val, b: Val) -> Val:
-        """The items of either set (`united`), of both (`common`), or only of the first (`without`)."""
+    def united(self, kind: Set, a: Val, b: Val) -> Val:
+        """The items of either set."""
         shape = register(kind)
 
         def build(asm: Asm) -> None:
             left, right, asm.overflow = asm.function.args
-            asm.b.ret(_merge(asm, kind, name, left, right))
+            asm.b.ret(_merge(asm, kind, left, right))
 
-        return self._called(kind, name, [(a, shape), (b, shape), (self._overflow, PTR)], shape, build)
+        return self._called(kind, "united", [(a, shape), (b, shape), (self._overflow, PTR)], shape, build)
 
     def unpacked(self, kind: Set, items: Val) -> tuple[ir.Value, Val]:
         """The items of a set as an array, and their number."""
@@ -272,10 +266,8 @@ def _add(asm: Asm, kind: Set) -> None:
     asm.b.ret(count)
 
 
-def _merge(asm: Asm, kind: Set, name: str, left: Val, right: Val) -> Val:
-    """Merge both lists in one pass, keeping the items in one, in both, or in the other, as chosen."""
-    keeps = {"united": (True, True, True), "common": (False, True, False), "without": (True, False, False)}
-    only_left, both, only_right = keeps[name]
+def _merge(asm: Asm, kind: Set, left: Val, right: Val) -> Val:
+    """Merge both lists in one pass."""
     sparse = Sparse(asm)
     (a, size_a), (b, size_b) = sparse.unpacked(kind, left), sparse.unpacked(kind, right)
     i, j, out = asm.cell(I64), asm.cell(I64), ItemsListing(sparse, kind)
@@ -291,8 +283,7 @@ def _merge(asm: Asm, kind: Set, name: str, left: Val, right: Val) -> Val:
         key_x, key_y = _key(asm, kind, x), _key(asm, kind, y)
         take_a = asm.both(has_a, asm.either(asm.negate(has_b), asm.negate(asm.below(key_y, key_x))))
         take_b = asm.both(has_b, asm.either(asm.negate(has_a), asm.negate(asm.below(key_x, key_y))))
-        kept = asm.select(take_a, asm.select(take_b, both, only_left, I1), asm.val(only_right, I1), I1)
-        asm.when(kept, lambda: out.append(asm.select(take_a, x, y)))
+        out.append(asm.select(take_a, x, y))
         asm.b.store(asm.add(at_a, asm.resize(take_a, I64)), i)
         asm.b.store(asm.add(at_b, asm.resize(take_b, I64)), j)
 

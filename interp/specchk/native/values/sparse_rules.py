@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from specchk.ir.nodes import Apply, Const, Expr
 from specchk.ir.ops import Op
-from specchk.ir.types import Set, Type, cardinality, hull, of_shape
+from specchk.ir.types import Set, Type, cardinality, of_shape
 from specchk.native.machine.asm import I64, Val
 from specchk.native.values.rules import Emitter, Rule
 from specchk.native.values.sparse import ItemsListing
@@ -59,38 +59,24 @@ def _in_table(e: Emitter, value: Val, given: Type, domain: Const) -> Val:
     return e.asm.both(fitting, e.codes.sparse.listed(kind, table, count, code))
 
 
-def _algebra(name: str) -> Rule:
-    def rule(e: Emitter, expr: Apply) -> Val:
-        left, right = expr.args
-        common, sparse = of_shape(hull(left.type, right.type), Set), e.codes.sparse
-        a = e.of_type(left, common)
-        # Most sets change by the items of a literal: `sent union { m }`.
-        if expr.op is not Op.INTERSECT and isinstance(right, Apply) and right.op is Op.SET:
-            change = "added" if expr.op is Op.UNION else "removed"
-            for code in [item_code(e, common, item) for item in right.args]:
-                a = sparse.changed(common, change, a, code)
-        else:
-            a = sparse.merged(common, name, a, e.of_type(right, common))
-        return e.codes.convert(a, common, expr.type)
-
-    return rule
+def _by_rule(e: Emitter, expr: Apply) -> Val:
+    return e.by_rule(expr, [e.value(arg) for arg in expr.args])
 
 
-def _extreme(*, least: bool) -> Rule:
-    def rule(e: Emitter, expr: Apply) -> Val:
-        kind, sparse = of_shape(expr.args[0].type, Set), e.codes.sparse
-        array, count = sparse.unpacked(kind, e.value(expr.args[0]))
-        e.asm.leave_if(e.asm.cmp("==", count, 0), e.undefined)
-        return e.codes.held(kind.item, e.asm.load(array, 0 if least else e.asm.sub(count, 1)))
-
-    return rule
+def _union(e: Emitter, expr: Apply) -> Val:
+    kind, (left, right), sparse = of_shape(expr.type, Set), expr.args, e.codes.sparse
+    items = e.of_type(left, kind)
+    # Most sets change by the items of a literal: `sent union { m }`.
+    if not isinstance(right, Apply) or right.op is not Op.SET:
+        return sparse.united(kind, items, e.of_type(right, kind))
+    for code in [item_code(e, kind, item) for item in right.args]:
+        items = sparse.added(kind, items, code)
+    return items
 
 
 SPARSE_RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {
-        Op.SET: _set, Op.RANGE: _range,
-        Op.UNION: _algebra("united"), Op.INTERSECT: _algebra("common"), Op.DIFFERENCE: _algebra("without"),
+        Op.SET: _set, Op.RANGE: _range, Op.UNION: _union, Op.DIFFERENCE: _by_rule,
         Op.CARD: lambda e, x: e.codes.sparse.size(of_shape(x.args[0].type, Set), e.value(x.args[0])),
-        Op.SET_MIN: _extreme(least=True), Op.SET_MAX: _extreme(least=False),
     }
 )  # fmt: skip
