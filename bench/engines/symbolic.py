@@ -4,7 +4,7 @@
 brokers, too, which takes two cores many minutes.  `--ledger` prints only how each flaw of the ledger is
 found: the length of the counterexample beside the one that the spec expects of the enumerating engines;
 `--sums` only specs outside of difference logic, and far thresholds; `--joins` hulls beside the exact search,
-in turns; `--kernels` the same search by compiled kernels and in Python, in turns.
+in turns.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from specchk.compile.instantiate import instantiate
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
@@ -28,7 +26,6 @@ from specchk.search.verdict import Violated, name_of
 from specchk.symbolic.joins.engine import JOIN_AFTER, JoinOptions
 from specchk.symbolic.joins.engine import search as joined
 from specchk.symbolic.zones.engine import ZoneEngine, ZoneOptions
-from specchk.symbolic.zones.expand import COMPILE_AFTER
 from specchk.symbolic.zones.zones import Shapes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -155,33 +152,13 @@ def with_joins(*, large: bool) -> None:
                   f"{seconds:.1f} |", flush=True)  # fmt: skip
 
 
-def with_kernels(*, large: bool) -> None:
-    """Processor seconds of one process by kernels and in Python, which have the same counts."""
-    print("| model | symbolic states | steps | by kernels | in Python | ratio |\n|---|---|---|---|---|---|")
-    for spec, model, constants in [*FIXPOINTS[1:], *(JOINED if large else [])]:
-        found = program(spec, model, constants)
-        took, counts = [], set()
-        for after in (COMPILE_AFTER, None):
-            began = time.process_time()
-            outcome = joined(found, JoinOptions(workers=1, compile_after=after))
-            took.append(time.process_time() - began)
-            counts.add(replace(outcome.statistics, seconds=0.0))
-        (numbers,) = counts
-        print(f"| {model} {constants or ''} | {numbers.distinct} | {numbers.generated} | {took[0]:.1f} | "
-              f"{took[1]:.1f} | {took[0] / took[1]:.2f} |", flush=True)  # fmt: skip
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ledger", action="store_true", help="how each flaw of replication.spec is found")
     parser.add_argument("--large", action="store_true", help="models of some minutes, too")
     parser.add_argument("--sums", action="store_true", help="specs with sums, and far thresholds")
     parser.add_argument("--joins", action="store_true", help="hulls beside the exact search, and without")
-    parser.add_argument("--kernels", action="store_true", help="compiled kernels, and without")
     asked = parser.parse_args()
-    if asked.kernels:
-        with_kernels(large=asked.large)
-        return
     if asked.joins:
         with_joins(large=asked.large)
         return

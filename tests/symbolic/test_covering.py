@@ -8,11 +8,12 @@ import pytest
 import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zone_lists import closed
 
 from specchk.meaning.paths import FREE
 from specchk.symbolic.zones import covering
 from specchk.symbolic.zones.covering import Covered
-from specchk.symbolic.zones.zones import Reach, Zone, closed, zone_at
+from specchk.symbolic.zones.zones import Reach, Zone, zone_at
 
 PLACES = 4
 BOUNDS = st.lists(

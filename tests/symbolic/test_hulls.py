@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from linear_specs import linear_spec
 from offset_specs import offset_spec
 from test_covering import BOUNDS, lies_within, zone_of
+from zone_lists import zone_with
 from zoned import program_of
 from zoned import search_zones as exact
 
@@ -26,11 +27,11 @@ from specchk.symbolic.certificates.states import CertifiedStates
 from specchk.symbolic.differences.obligations import DifferenceDecider
 from specchk.symbolic.joins import engine, hulls, member
 from specchk.symbolic.joins.engine import JoinOptions, search
-from specchk.symbolic.joins.hulls import Hull, HullPart, HullTable, joined, sides, united
+from specchk.symbolic.joins.hulls import Hull, HullPart, HullTable, sides, united
 from specchk.symbolic.joins.search import JoinState
 from specchk.symbolic.legality import check as check_legality
 from specchk.symbolic.zones.engine import ZoneOptions
-from specchk.symbolic.zones.zones import Reach, Zone
+from specchk.symbolic.zones.zones import Reach, Zone, joined
 
 SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 NEAR = Reach(1, 3)
@@ -160,7 +161,7 @@ def least_bound(zone: Zone, other: Zone) -> Zone:
     if hull is zone or len(hull.bounds) != len(zone.bounds):
         return hull
     rows = tuple([tuple(map(min, own, row)) for own, row in zip(zone.bounds, hull.bounds, strict=True)])
-    return Zone.of(hull.shape, hull.classes, rows) if hull.classes == zone.classes else hull
+    return zone_with(hull.shape, hull.classes, rows) if hull.classes == zone.classes else hull
 
 
 def least_upper_bound(zone: Zone, other: Zone) -> Zone:
@@ -169,7 +170,7 @@ def least_upper_bound(zone: Zone, other: Zone) -> Zone:
     if hull is zone or len(hull.bounds) != len(zone.bounds) or hull.classes != zone.classes:
         return hull
     first = tuple(map(min, zone.bounds[0], hull.bounds[0]))
-    return Zone.of(hull.shape, hull.classes, (first, *hull.bounds[1:]))
+    return zone_with(hull.shape, hull.classes, (first, *hull.bounds[1:]))
 
 
 class Careless(HullTable):

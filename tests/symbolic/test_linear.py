@@ -9,13 +9,13 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from zone_lists import closed
 
 from specchk.meaning.linear import Form, added, divided, scaled, substituted, symbol
 from specchk.meaning.open_numbers import OpenNumber, Term
 from specchk.meaning.paths import START, Defined, ForkPath, NotSymbolic, definitions, ends_of, outcomes
 from specchk.meaning.regions import outside
 from specchk.symbolic.recording.solver import LinearSolver
-from specchk.symbolic.zones.zones import closed
 
 SIZE = 3
 NUMBERS = st.integers(-6, 6)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from offset_specs import offset_spec
+from zone_lists import zone_with
 from zoned import contradictions, differences, program_of, said, zone_engine
 from zoned import search_zones as search
 
@@ -192,13 +193,13 @@ def _one_sided(monkeypatch):
 
 
 def _wrong_projection(monkeypatch):
-    whole = zones._classes
+    whole = zones.zone_at
 
-    def classes(matrix):
-        place, kept = whole(matrix)
-        return [(number, 0) for number, _ in place], kept
+    def zone(*given):
+        right = whole(*given)
+        return zone_with(right.shape, [(number, 0) for number, _ in right.classes], right.bounds)
 
-    monkeypatch.setattr(zones, "_classes", classes)
+    monkeypatch.setattr(precision, "zone_at", zone)
 
 
 def _forgetful(monkeypatch):

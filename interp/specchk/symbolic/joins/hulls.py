@@ -16,12 +16,10 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from specchk.meaning.paths import FREE, assuming
 from specchk.symbolic.joins.atoms import SplitAtoms
 from specchk.symbolic.zones.concrete import Taken
-from specchk.symbolic.zones.images import Joiner
 from specchk.symbolic.zones.precision import Question
-from specchk.symbolic.zones.zones import Shape, Zone, canonical
+from specchk.symbolic.zones.zones import Shape, Zone, cut, joined
 
 Side = int  # a bit for each comparison of a shape: whether it is true
 HullKey = tuple[Shape, Side]
@@ -49,39 +47,6 @@ class HullPart(Struct):
     hulls: dict[Side, Hull] = field(default_factory=dict)
 
 
-def joined(a: Zone, b: Zone) -> Zone:
-    """The least zone that contains two zones of one shape; `a` itself if it contains the other."""
-    # One symbol for all places at the same distance in both zones: few symbols, even for many places.
-    number: dict[tuple[int, int, int], int] = {}
-    first: list[tuple[int, int, int, int]] = []
-    classes: list[tuple[int, int]] = []
-    for (c, d), (e, f) in zip(((0, 0), *a.classes), ((0, 0), *b.classes), strict=True):
-        key = (c, e, d - f)
-        at = number.get(key)
-        if at is None:
-            at = number[key] = len(first)
-            first.append((c, d, e, f))
-        classes.append((at, d - first[at][1]))
-    of_a, of_b = a.bounds, b.bounds
-    is_larger = len(first) > len(of_a)
-    rows = []
-    for c, d, e, f in first:
-        in_a, in_b = of_a[c], of_b[e]
-        row = []
-        for c2, d2, e2, f2 in first:
-            known = in_a[c2]
-            if known < FREE:
-                known += d - d2
-                other = in_b[e2]
-                if other >= FREE:
-                    known, is_larger = FREE, True
-                elif other + f - f2 > known:
-                    known, is_larger = other + f - f2, True
-            row.append(known)
-        rows.append(tuple(row))
-    return Zone.of(a.shape, classes[1:], rows) if is_larger else a
-
-
 class Hull(Struct, eq=False):
     """The hull of the zones of a shape on one side, and the steps after which it grew."""
 
@@ -90,7 +55,7 @@ class Hull(Struct, eq=False):
     origins: list[Origin] = field(default_factory=list)
 
 
-def united(part: HullPart, joiner: Joiner | None = None) -> list[Zone]:
+def united(part: HullPart) -> list[Zone]:
     """Zones with all states of a part's hulls; fewer if the two sides of a comparison form one zone.
 
     Comparisons split the hulls of every shape that has their places, even if a proof does not need that.
@@ -105,9 +70,9 @@ def united(part: HullPart, joiner: Joiner | None = None) -> list[Zone]:
         for zone, every, some in is_true:
             for at, (other, others_every, others_some) in enumerate(left):
                 if not others_some & bit:
-                    whole = _joined(other, zone, joiner)
+                    whole = joined(other, zone)
                     # Then the whole has no other states.
-                    if dict(sides(whole, [atom], joiner)) == {0: other, 1: zone}:
+                    if dict(sides(whole, [atom])) == {0: other, 1: zone}:
                         left[at] = whole, every & others_every, some | others_some
                         break
             else:
@@ -127,7 +92,6 @@ class HullTable(Struct):
     parts: dict[Shape, HullPart] = field(default_factory=dict)
     hulls: list[Hull] = field(default_factory=list)
     changed: dict[Hull, None] = field(default_factory=dict)
-    joiner: Joiner | None = None  # kernels, once they are loaded
     met: set[Zone] = field(default_factory=set)  # all zones that were joined
 
     def add(self, zone: Zone, origin: Origin) -> None:
@@ -139,13 +103,13 @@ class HullTable(Struct):
         part = self.parts.get(zone.shape)
         if part is None:
             part = self.parts[zone.shape] = HullPart(self.atoms.of(zone.shape))
-        for side, piece in sides(zone, part.atoms, self.joiner):
+        for side, piece in sides(zone, part.atoms):
             hull = part.hulls.get(side)
             if hull is None:
                 hull = part.hulls[side] = Hull((zone.shape, side), piece)
                 self.hulls.append(hull)
             else:
-                larger = _joined(hull.zone, piece, self.joiner)
+                larger = joined(hull.zone, piece)
                 if larger is hull.zone:
                     continue
                 hull.zone = larger
@@ -158,13 +122,7 @@ class HullTable(Struct):
         return None if part is None else part.hulls.get(key[1])
 
 
-def _joined(a: Zone, b: Zone, joiner: Joiner | None) -> Zone:
-    # A kernel refuses what does not fit in its numbers.
-    quick = joiner.joined(a, b) if joiner is not None else None
-    return joined(a, b) if quick is None else quick
-
-
-def sides(zone: Zone, atoms: Sequence[Question], joiner: Joiner | None = None) -> Iterator[tuple[Side, Zone]]:
+def sides(zone: Zone, atoms: Sequence[Question]) -> Iterator[tuple[Side, Zone]]:
     """The parts of a zone on each side of all comparisons."""
     if not atoms:
         yield 0, zone
@@ -181,20 +139,8 @@ def sides(zone: Zone, atoms: Sequence[Question], joiner: Joiner | None = None) -
                 side |= 1 << number
             # Otherwise all of it is on the other side, whose bit is 0.
             elif bounds[e][c] >= -bound:
-                left.append((number + 1, side, cut(part, e, c, -bound - 1, joiner)))
-                left.append((number + 1, side | 1 << number, cut(part, c, e, bound, joiner)))
+                left.append((number + 1, side, cut(part, e, c, -bound - 1)))
+                left.append((number + 1, side | 1 << number, cut(part, c, e, bound)))
                 break
         else:
             yield side, part
-
-
-def cut(zone: Zone, i: int, j: int, bound: int, joiner: Joiner | None = None) -> Zone:
-    """The part of a zone with `y_i - y_j <= bound`, given its classes; it must not be empty."""
-    quick = joiner.cut(zone, i, j, bound) if joiner is not None else None
-    if quick is not None:
-        return quick
-    rows = assuming(zone.bounds, i, j, bound)
-    smaller = canonical(zone.shape, range(1, len(rows)), range(len(rows)), rows)
-    places = ((0, 0), *smaller.classes)
-    classes = tuple([(places[c][0], places[c][1] + d) for c, d in zone.classes])
-    return Zone.of(zone.shape, classes, smaller.bounds)

@@ -124,7 +124,6 @@ class HullMember(ZoneMember):
             for zone, origin in parcel.items():
                 _keep_least(arrived, zone, origin)
         # In one order, whoever sent them: a hull is reached by the first zone of a level that made it grow.
-        self._table.joiner = self.expander.joiner
         for zone, origin in sorted(arrived.items(), key=itemgetter(1)):
             self._table.add(zone, origin)
         self._depth += 1
@@ -194,8 +193,7 @@ class HullMember(ZoneMember):
 
     def united(self) -> list[Zone]:
         """Zones with the states of all hulls that this member owns."""
-        joiner = self.expander.joiner
-        return [zone for part in self._table.parts.values() for zone in united(part, joiner)]
+        return [zone for part in self._table.parts.values() for zone in united(part)]
 
     def limit(self, most: int) -> int:
         """From here on, take at most this many zones of a shape, and postpone others; returns how many."""

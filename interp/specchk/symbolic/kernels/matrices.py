@@ -1,12 +1,11 @@
 """Kernels for closed difference-bound matrices, row by row in an array of 64-bit words.
 
-They do with arrays what `meaning.paths`, `zones.zones` and `joins.hulls`, which define their meaning, do with
-lists, and are translated as written (`codegen.functions`).  A zone is one array:
+They are translated as written (`codegen.functions`); the tests have the same on lists.  A zone is one array:
 
     count of classes, count of places, (class, distance) of each place, the number 0 first, bounds row by row
 
 A bound is at most `CAP`, or is `FREE`, so that a sum of three fits 64 bits.  A kernel that would have a
-larger number refuses: its result is `REFUSED`, and the caller uses lists.
+larger number refuses: its result is `REFUSED`.
 """
 
 from __future__ import annotations
@@ -72,7 +71,9 @@ def copy(source: Words, first: int, target: Words, to: int, count: int) -> int:
 def forget(rows: Words, at: int, size: int, upper: int, lower: int) -> int:
     """Remove the bounds beyond a reach from a closed matrix."""
     # A bound above the reach decides no comparison, so it becomes free; one below it is raised to it.  Zones
-    # that differ only in such bounds become one, so the search ends.
+    # that differ only in such bounds become one, so the search ends, as with clocks (Bengtsson and Yi, 2004).
+    # With differences compared, no such abstraction is exact (Bouyer, 2003): that is why no finding in zones
+    # is accepted before `concrete` has real offsets for it.
     is_changed = 0
     row = at
     for i in range(size):
@@ -87,6 +88,8 @@ def forget(rows: Words, at: int, size: int, upper: int, lower: int) -> int:
                 is_changed = 1
         rows[row + i] = 0
         row += size
+    # Closed again, so that equal sets have equal matrices; a bound may then be below `-lower` again, but
+    # there are no more results than matrices before closing.
     if is_changed:
         return close(rows, at, size)
     return 0

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 
 from specchk.meaning.paths import Rows
 from specchk.symbolic.kernels import walking
-from specchk.symbolic.kernels.loading import Kernels
+from specchk.symbolic.kernels.loading import Kernels, compiled
 from specchk.symbolic.kernels.matrices import CAP
 from specchk.symbolic.recording import trees
 from specchk.symbolic.recording.trees import Classes, Recorder, Tree, TreeNode, TreeWalker
 from specchk.symbolic.zones.controls import Control
-from specchk.symbolic.zones.images import Buffer, Images, Joiner, Start
+from specchk.symbolic.zones.images import Buffer, Images, Start
 from specchk.symbolic.zones.leaves import Checks, Effect, Leaf, PredicateValue, Question
 from specchk.symbolic.zones.zones import Zone
 
@@ -232,13 +232,12 @@ class PlanWalk:
 class CompiledTrees:
     """The trees of an expander, walked by kernels."""
 
-    def __init__(self, kernels: Kernels, recorder: Recorder) -> None:
-        self.code = TreeCode(recorder)
+    def __init__(self, recorder: Recorder) -> None:
+        self.code, kernels = TreeCode(recorder), compiled()
         work = Buffer(WORK)
         self.walk = PlanWalk(kernels, self.code, work)
         self.steps = PlanWalk(kernels, self.code, work)
         self.images = Images(kernels, work)
-        self.joiner = Joiner(kernels)
 
     def walked(self, zone: Zone, control: Control, decided: frozenset[str]) -> list[int] | None:
         """The results for a zone in the trees of its control part; None if they are left to Python."""

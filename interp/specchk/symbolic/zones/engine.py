@@ -39,7 +39,7 @@ from specchk.symbolic.workers import Workers
 from specchk.symbolic.zones.certify import part_of
 from specchk.symbolic.zones.comparisons import PrecisionBuilder
 from specchk.symbolic.zones.concrete import Concretiser, Goal, Real, Taken
-from specchk.symbolic.zones.expand import COMPILE_AFTER, Candidate, Counts, Expander, Expansion
+from specchk.symbolic.zones.expand import Candidate, Counts, Expander, Expansion
 from specchk.symbolic.zones.members import SLICE, Arrival, Taking, ZoneMember
 from specchk.symbolic.zones.precision import Abstraction, Precision
 from specchk.symbolic.zones.zones import Reach, Zone
@@ -56,8 +56,7 @@ class ZoneOptions(Options, frozen=True):
     `workers` 0 is one for each core.  With `horizons` the upper ends of `nat upto` are restored, so the zones
     have exactly the states that the other engines find.  Without `covering` only equal zones are dropped.
     `reach` is the first one that is tried; None forgets nothing.  `on_fixpoint` is called with all zones, as
-    parts of a certificate, if the search found no violation.  After `compile_after` zones a process continues
-    with compiled kernels; None stays in Python.
+    parts of a certificate, if the search found no violation.
     """
 
     workers: int = 0
@@ -65,7 +64,6 @@ class ZoneOptions(Options, frozen=True):
     covering: bool = True
     reach: Reach | None = FIRST_REACH
     on_fixpoint: Callable[[list[CertifiedPart]], None] | None = None
-    compile_after: int | None = COMPILE_AFTER
 
 
 class _Spurious(Exception):
@@ -101,10 +99,7 @@ class ZoneEngine(Engine[range]):
         if search.symmetry and any(orders_offsets(variable.type) for variable in self.program.variables):
             search.symmetry, search.symmetry_text = None, "off (offsets are kept in sets)"
         self.abstraction = Abstraction(self.reach, LinearSolver(), {})
-        self.expander = Expander(
-            self.program, self.abstraction, search.symmetry, horizons=options.horizons,
-            compile_after=options.compile_after,
-        )  # fmt: skip
+        self.expander = Expander(self.program, self.abstraction, search.symmetry, horizons=options.horizons)
         self.concretiser = Concretiser(
             self.program, search.symmetry, horizons=options.horizons, is_over=self._is_over
         )

@@ -18,18 +18,16 @@ from specchk.meaning.regions import outside
 from specchk.meaning.undefined import Undefined
 from specchk.meaning.values import State
 from specchk.search.symmetry import Symmetry
-from specchk.symbolic.kernels.loading import compiled
 from specchk.symbolic.kernels.walking import BUSY, END
 from specchk.symbolic.recording.trees import Classes, Tree, TreeWalker
 from specchk.symbolic.zones.compiled import CompiledTrees
 from specchk.symbolic.zones.concrete import Taken
 from specchk.symbolic.zones.controls import Control, Controls
-from specchk.symbolic.zones.images import Joiner, Start
+from specchk.symbolic.zones.images import Start
 from specchk.symbolic.zones.leaves import Checks, Effect, Idle, Leaf, PredicateValue, Question
 from specchk.symbolic.zones.precision import Abstraction
 from specchk.symbolic.zones.zones import Zone
 
-COMPILE_AFTER = 200  # zones: loading kernels takes as long
 Arrive = Callable[[int, Zone, Taken], bool]  # takes a successor of a zone; False drops it
 
 
@@ -108,9 +106,8 @@ class Expander:
     """Checks and expands zones of a program."""
 
     def __init__(
-        self, program: Program, abstraction: Abstraction, symmetry: Symmetry | None, *, horizons: bool,
-        compile_after: int | None = COMPILE_AFTER,
-    ) -> None:  # fmt: skip
+        self, program: Program, abstraction: Abstraction, symmetry: Symmetry | None, *, horizons: bool
+    ) -> None:
         self.program = program
         self.abstraction = abstraction
         self.solver = abstraction.solver
@@ -118,20 +115,7 @@ class Expander:
         self.walker = TreeWalker(self.controls.recorder, self.solver)
         self.may_stop_wrongly = not allows_any_end(program)
         self._hit: list[Leaf] = []
-        self.compile_after = compile_after
-        self._compiled: CompiledTrees | None = None
-
-    @property
-    def compiled(self) -> CompiledTrees | None:
-        """The kernels, once they are worth loading; None if they are not, or if nothing is forgotten."""
-        if self._compiled is None and self.compile_after == 0 and self.abstraction.reach is not None:
-            self._compiled = CompiledTrees(compiled(), self.controls.recorder)
-        return self._compiled
-
-    @property
-    def joiner(self) -> Joiner | None:
-        """The joiner of zones by kernels, once these are loaded."""
-        return None if self._compiled is None else self._compiled.joiner
+        self._compiled = CompiledTrees(self.controls.recorder)
 
     def initial(self, state: State) -> Zone:
         """The zone of an initial state."""
@@ -152,8 +136,6 @@ class Expander:
             control = visit.control
             if arrive is not None and control.still is not None and self._is_quick(zone, visit, decided):
                 continue
-            if self.compile_after:
-                self.compile_after -= 1
             classes = [(0, 0), *zone.classes]
             rows = self.abstraction.matrix(zone)
             if control.still is not None:
@@ -181,8 +163,8 @@ class Expander:
 
     def _is_quick(self, zone: Zone, visit: _Visit, decided: frozenset[str]) -> bool:
         """Check and expand a zone by kernels; returns False, without effect, if that is left to Python."""
-        trees, control, part = self.compiled, visit.control, visit.part
-        if trees is None or (self.abstraction.precision and self.abstraction.of(zone.shape).size):
+        trees, control, part = self._compiled, visit.control, visit.part
+        if self.abstraction.precision and self.abstraction.of(zone.shape).size:
             return False
         ends = trees.walked(zone, control, decided)
         if ends is None or (self.may_stop_wrongly and not trees.walk.job[BUSY]):
@@ -196,7 +178,7 @@ class Expander:
             if type(leaf) is Effect:
                 part.counts.generated += 1
                 a, b, c, d = ends[at + 2 : at + 6]
-                self._arrive_quickly(visit, leaf, (a, b, c, d), trees)
+                self._arrive_quickly(visit, leaf, (a, b, c, d))
             elif type(leaf) is PredicateValue:
                 # As in `_failures`: each reason for being undefined, and one failure.
                 question = control.questions[ends[at]][0]
@@ -209,14 +191,14 @@ class Expander:
                     part.states.append((visit.index, Candidate(kind, question.name)))
         return True
 
-    def _arrive_quickly(self, visit: _Visit, effect: Effect, start: Start, trees: CompiledTrees) -> None:
+    def _arrive_quickly(self, visit: _Visit, effect: Effect, start: Start) -> None:
         """As `_arrive`, for part of a zone in the memory of a walk."""
+        trees = self._compiled
         if effect.still is None:
             self.controls.complete(visit.control, effect, self.walker, trees.walk.known(start))
         found = trees.stepped(effect, start) if effect.inside is None else None
         zone = None
         if found is not None and effect.taken.shape not in self.abstraction.precision:
-            assert self.abstraction.reach is not None
             zone = trees.images.zone(effect, start, self.abstraction.reach)
         if found is None or zone is None:
             self._arrive(visit, effect, *trees.walk.known(start))
@@ -248,7 +230,7 @@ class Expander:
         counts.checks, counts.pruned = self.solver.checks, self.solver.pruned
         # Counted by leaf and multiplied here, instead of adding every leaf's coverage for every zone.
         by_leaf = [(leaf, leaf.hits) for leaf in self._hit]
-        by_leaf += self._compiled.code.take_hits() if self._compiled is not None else ()
+        by_leaf += self._compiled.code.take_hits()
         for leaf, hits in by_leaf:
             counts.cuts += leaf.cuts * hits
             for point, count in leaf.delta:

@@ -1,17 +1,13 @@
-"""Zones computed by kernels: those after steps, hulls, and parts.
-
-Each is the zone that `zones.zone_at`, `joins.hulls.joined` and `joins.hulls.cut` make of lists, or None where
-a number does not fit; the caller then uses lists.
-"""
+"""Zones after the steps of a walk, computed in its memory by a kernel."""
 
 from __future__ import annotations
 
 from array import array
 
 from specchk.symbolic.kernels.loading import Kernels
-from specchk.symbolic.kernels.matrices import CAP, HEAD, REFUSED
+from specchk.symbolic.kernels.matrices import CAP, REFUSED
 from specchk.symbolic.zones.leaves import Effect
-from specchk.symbolic.zones.zones import Reach, Zone
+from specchk.symbolic.zones.zones import Reach, Zone, limits_of, most_words, scratch_words
 
 Start = tuple[int, int, int, int]  # rows, size, classes and their count, in the memory of a walk
 
@@ -43,19 +39,19 @@ class Images:
         self._scratch = Buffer(1 << 12)
         self._out = Buffer(1 << 12)
 
-    def zone(self, effect: Effect, start: Start, reach: Reach) -> Zone | None:
+    def zone(self, effect: Effect, start: Start, reach: Reach | None) -> Zone | None:
         """The zone after a step from part of a zone; None if the kernel refuses."""
         code = effect.code
         if code is None:
             code = effect.code = ImageCode(effect)
             places = code.words[1] if code.words else 0
-            self._scratch.hold(_scratch_words(places))
-            self._out.hold(2 * (places * places + 2 * places + HEAD))
+            self._scratch.hold(scratch_words(places))
+            self._out.hold(2 * most_words(places))
         if not code.words:
             return None
         rows, size, classes, _ = start
         length = self._kernels.least_image(
-            self._work.address, rows, size, classes, code.address, reach.upper, reach.lower,
+            self._work.address, rows, size, classes, code.address, *limits_of(reach),
             self._scratch.address, self._out.address,
         )  # fmt: skip
         if length == REFUSED:
@@ -76,44 +72,3 @@ class ImageCode:
         self.words = array("q", numbers if all(abs(number) <= CAP for number in numbers) else ())
         self.address = self.words.buffer_info()[0]
         self.mark = hash(effect.taken.shape)
-
-
-def _scratch_words(places: int) -> int:
-    """The words that kernels need as working memory: a matrix, some rows, and some words."""
-    return places * places + 6 * places + 64
-
-
-class Joiner:
-    """Hulls and parts of zones, computed by kernels; `joins.hulls` is the reference."""
-
-    def __init__(self, kernels: Kernels) -> None:
-        self._kernels = kernels
-        self._scratch = Buffer(1 << 12)
-        self._places = Buffer(1 << 8)
-        self._out = Buffer(1 << 12)
-
-    def joined(self, a: Zone, b: Zone) -> Zone | None:
-        """The least zone that contains both; `a` itself if it does; None if the kernel refuses."""
-        self._hold(a.size + 1)
-        length = self._kernels.join(a.words, b.words, self._scratch.address, self._out.address)
-        if length == REFUSED:
-            return None
-        return self._zone(a, length) if length else a
-
-    def cut(self, zone: Zone, i: int, j: int, bound: int) -> Zone | None:
-        """The part of a zone with `y_i - y_j <= bound`, which is not empty; None if the kernel refuses."""
-        if abs(bound) > CAP:
-            return None
-        self._hold(zone.size + 1)
-        length = self._kernels.cut(
-            zone.words, i, j, bound, self._scratch.address, self._places.address, self._out.address
-        )
-        return None if length == REFUSED else self._zone(zone, length)
-
-    def _hold(self, places: int) -> None:
-        self._scratch.hold(_scratch_words(places))
-        self._places.hold(places)
-        self._out.hold(places * places + 2 * places + HEAD)
-
-    def _zone(self, like: Zone, length: int) -> Zone:
-        return Zone(like.shape, memoryview(self._out.words)[:length].tobytes(), like.mark)

@@ -11,7 +11,9 @@ So a zone may have states that cannot be reached, and never lacks one that can.
 
 `Shapes` splits states into shape and offsets, and joins them again.
 
-Not here: which zones lie within others (`covering`), and which two are one (`joins.hulls`).
+Kernels (`kernels.matrices`) compute the zone of a matrix, the hull of two zones, and a part of one.
+
+Not here: which zones lie within others (`covering`), and which are joined (`joins.hulls`).
 """
 
 from __future__ import annotations
@@ -29,8 +31,10 @@ from specchk.ir import types
 from specchk.ir.program import Program
 from specchk.ir.types import Type, components, has_horizon
 from specchk.meaning.open_numbers import Linear, OpenNumber, Term
-from specchk.meaning.paths import FREE, Matrix, NotSymbolic, Rows
+from specchk.meaning.paths import FREE, Matrix, NotSymbolic
 from specchk.meaning.values import State
+from specchk.symbolic.kernels.loading import compiled
+from specchk.symbolic.kernels.matrices import CAP, HEAD, REFUSED
 
 Shape = tuple[Any, ...]
 OPEN = -1 << 61  # represents an offset in a shape; no value of a spec is so small
@@ -83,16 +87,6 @@ class Zone:
         self.shape = shape
         self.words = words
         self.mark = mark
-
-    @classmethod
-    def of(cls, shape: Shape, classes: Iterable[tuple[int, int]], bounds: Matrix) -> Zone:
-        """The zone with these classes and bounds."""
-        places = [number for pair in ((0, 0), *classes) for number in pair]
-        numbers = [len(bounds), len(places) // 2, *places, *chain.from_iterable(bounds)]
-        try:
-            return cls(shape, array("q", numbers).tobytes(), hash(shape))
-        except OverflowError:
-            raise NotSymbolic("a difference of offsets has more than 64 bits") from None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Zone):
@@ -204,69 +198,69 @@ class Shapes:
 
 def zone_at(shape: Shape, at: Sequence[tuple[int, int]], rows: Matrix, reach: Reach | None) -> Zone:
     """The zone of a shape with `x + d` at each open place, over a matrix; None forgets nothing."""
-    distinct = list(dict.fromkeys([(0, 0), *at]))
-    # Symbols that no place has (chosen and not stored) are left out: of a closed matrix that is exact
-    # projection.
-    matrix = [[rows[i][j] + d - c for j, c in distinct] for i, d in distinct]
-    if reach is not None:
-        matrix = _forget(matrix, reach)
-    return canonical(shape, at, distinct, matrix)
+    size, places = len(rows), len(at) + 1
+    try:
+        work = array("q", chain(*rows, *[(symbol, 0) for symbol in range(size)]))
+        step = array("q", (1, places, 0, 0, *chain(*at)))
+    except OverflowError:
+        raise _too_large() from None
+    scratch, out = _empty(scratch_words(places)), _empty(most_words(places))
+    length = compiled().least_image(
+        _address(work), 0, size, size * size, _address(step), *limits_of(reach), _address(scratch),
+        _address(out),
+    )  # fmt: skip
+    return _zone_of(shape, out, length, hash(shape))
 
 
-def canonical(shape: Shape, places: Sequence[Any], distinct: Sequence[Any], matrix: Rows) -> Zone:
-    """The zone of a closed matrix over the symbols `distinct`, one of which is in each open place."""
-    # After forgetting, which may leave or break equalities: only offsets known to be equal now are one class.
-    place, kept = _classes(matrix)
-    bounds = tuple([tuple([matrix[i][j] for j in kept]) for i in kept])
-    where = dict(zip(distinct, place, strict=True))
-    return Zone.of(shape, [where[one] for one in places], bounds)
+def joined(a: Zone, b: Zone) -> Zone:
+    """The least zone that contains two zones of one shape; `a` itself if it contains the other."""
+    places = a.size + 1
+    scratch, out = _empty(scratch_words(places)), _empty(most_words(places))
+    length = compiled().join(a.words, b.words, _address(scratch), _address(out))
+    return _zone_of(a.shape, out, length, a.mark) if length else a
 
 
-def _forget(matrix: Rows, reach: Reach) -> Rows:
-    """The closed matrix without the bounds beyond `reach`."""
-    upper, lower = reach.upper, -reach.lower
-    # As with clocks (Bengtsson and Yi, 2004) this gives finitely many matrices.  With differences compared,
-    # no such abstraction is exact (Bouyer, 2003): that is why no finding in zones is accepted before
-    # `concrete` has real offsets for it.
-    out = [[FREE if bound > upper else max(bound, lower) for bound in row] for row in matrix]
-    for index, row in enumerate(out):
-        row[index] = 0
-    if out == matrix:
-        return matrix
-    # Closed again, so that equal sets have equal matrices; a bound may then be below `-lower` again, but
-    # there are no more results than matrices before closing.
-    return closed(out)
+def cut(zone: Zone, i: int, j: int, bound: int) -> Zone:
+    """The part of a zone with `y_i - y_j <= bound`, given its classes; it must not be empty."""
+    places = zone.size + 1
+    symbols, scratch, out = _empty(places), _empty(scratch_words(places)), _empty(most_words(places))
+    length = REFUSED
+    if abs(bound) <= CAP:
+        length = compiled().cut(zone.words, i, j, bound, _address(scratch), _address(symbols), _address(out))
+    return _zone_of(zone.shape, out, length, zone.mark)
 
 
-def closed(matrix: Rows) -> Rows:
-    """The least matrix with the same solutions (Floyd and Warshall)."""
-    for via, onward in enumerate(matrix):
-        far = [(j, bound) for j, bound in enumerate(onward) if bound < FREE]
-        for row in matrix:
-            near = row[via]
-            if near < FREE:
-                for j, bound in far:
-                    if near + bound < row[j]:
-                        row[j] = near + bound
-    return matrix
+def _zone_of(shape: Shape, words: array[int], length: int, mark: int) -> Zone:
+    if length == REFUSED:
+        raise _too_large()
+    return Zone(shape, words[:length].tobytes(), mark)
 
 
-def _classes(matrix: Rows) -> tuple[list[tuple[int, int]], list[int]]:
-    """For each symbol, its class and its distance from it; and the first symbol of each class."""
-    place: list[tuple[int, int]] = []
-    kept: list[int] = []
-    for i, row in enumerate(matrix):
-        # The first symbol of a class names it, so that classes are numbered by the order of places:
-        # canonical.
-        for number, first in enumerate(kept):
-            # x_i - x_first <= c and x_first - x_i <= -c: the distance is known.
-            if row[first] < FREE and row[first] == -matrix[first][i]:
-                place.append((number, row[first]))
-                break
-        else:
-            place.append((len(kept), 0))
-            kept.append(i)
-    return place, kept
+def limits_of(reach: Reach | None) -> tuple[int, int]:
+    """The reach as kernels take it: beyond which upper and lower bounds are forgotten."""
+    return (FREE, FREE) if reach is None else (reach.upper, reach.lower)
+
+
+def most_words(places: int) -> int:
+    """The most words of a zone with this many places, the number 0 included."""
+    return places * places + 2 * places + HEAD
+
+
+def scratch_words(places: int) -> int:
+    """The words that kernels need as working memory: a matrix, some rows, and some words."""
+    return places * places + 6 * places + 64
+
+
+def _empty(words: int) -> array[int]:
+    return array("q", bytes(8 * words))
+
+
+def _address(words: array[int]) -> int:
+    return words.buffer_info()[0]
+
+
+def _too_large() -> NotSymbolic:
+    return NotSymbolic(f"a difference of offsets is beyond 2^{CAP.bit_length() - 1}")
 
 
 def _offset(value: Any, found: list[Any]) -> int:
