@@ -23,7 +23,6 @@ from specchk.spark.homes import MOST
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reasons import NO_JAVA, has_java
 from specchk.spark.visited import FIRST_SLOTS
-from specchk.spark.worker.archives import without_archives, without_java
 
 CHECKED = program("kafka/kip320.spec", "small")
 LAYOUT = layout_of(CHECKED)
@@ -165,17 +164,3 @@ def test_code_is_for_its_machine(tmp_path: Path) -> None:
     linked = successors(load_exchange(CHECKED, LAYOUT, [], own))
     assert successors(host_of(parcel.packed()).kernel) == linked
     assert len(linked) > 20
-
-
-def test_a_path_loses_only_what_is_elsewhere(tmp_path: Path) -> None:
-    """Spark's classes always; its zip files if the package that they contain is installed."""
-    (tmp_path / "site" / "pyspark" / "python" / "lib").mkdir(parents=True)
-    zipped = f"{tmp_path}/site/pyspark/python/lib/pyspark.zip"
-    java, others = f"{tmp_path}/jars/spark-core_2.13-4.0.1.jar", f"{tmp_path}/else/python/lib/pyspark.zip"
-    mine = f"{tmp_path}/mine.zip"
-    assert without_java([zipped, java, mine]) == [zipped, mine]
-    site = f"{tmp_path}/site"
-    assert without_archives([zipped, java, mine, site]) == [zipped, mine, site]  # py4j is not installed
-    (tmp_path / "site" / "py4j").mkdir()
-    assert without_archives([zipped, java, others, mine, site]) == [others, mine, site]
-    assert without_archives([zipped, java, mine]) == [zipped, mine]  # nothing is installed there

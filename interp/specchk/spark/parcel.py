@@ -25,7 +25,6 @@ from specchk.native.store import Worker
 from specchk.sealed import sealed, unsealed
 from specchk.search.symmetry import Renaming
 from specchk.spark.states.slices import Slices
-from specchk.spark.worker.archives import give_back
 
 _SEAL = "parcel"
 
@@ -116,7 +115,6 @@ def worker_host(packed: bytes) -> Host:
     Spark's daemon collects garbage after every task; what came with modules and the kernel, some
     hundred thousand objects that stay, is taken out of that.
     """
-    give_back()
     host = host_of(packed)
     gc.collect()
     # Collected first, so that only what stays is frozen.
