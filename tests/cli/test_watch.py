@@ -17,6 +17,18 @@ action down():
 model m:
     expect holds
 """
+MAPPING = """\
+from specchk.conform.contract.log_tracing import LogTracing
+from specchk.conform.contract.tracing import Call, event
+
+
+class Log(LogTracing):
+    spec, model = "a.spec", "m"
+
+    @event("down")
+    def down(self, e):
+        return Call("down")
+"""
 
 
 def until(running: subprocess.Popen[bytes], words: str) -> str:
@@ -59,3 +71,22 @@ def test_what_cannot_change_is_not_watched(specchk):
 def test_a_usage_error_ends_it(specchk):
     """There is nothing to wait for: no change of a file mends a command line."""
     assert specchk("run", "--watch", "shop.spec", "--modle", "good").code == 2
+
+
+def test_another_line_of_a_log_validates_it_again(here):
+    """The log, its mapping and the mapping's spec are read; a folder is read again for new files."""
+    (here / "a.spec").write_text(SPEC.replace("import lib.library as l\n", "").replace("l.half(x)", "x // 2"))
+    (here / "map.py").write_text(MAPPING)
+    (here / "logs").mkdir()
+    (here / "logs" / "a.ndjson").write_text('{"event": "down"}\n')
+    with process("validate", "--watch", "map.py", "logs", "--partial", stderr=subprocess.STDOUT) as running:
+        try:
+            assert "1 of 1 consumed" in until(running, "Ctrl-C ends it")
+            (here / "logs" / "b.ndjson").write_text('{"event": "up"}\n')
+            said = until(running, "Ctrl-C ends it")
+            assert "b.ndjson changed" in said
+            assert "no method reads the lines `up` (1)" in said
+            running.send_signal(signal.SIGINT)
+            assert running.wait() == 21
+        finally:
+            running.kill()

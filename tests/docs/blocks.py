@@ -106,7 +106,7 @@ class Workplace:
         self.sourced = ""
         shutil.copytree(ROOT / "spec", place / "spec")
         ignored = shutil.ignore_patterns("__pycache__")
-        for name in ("two_phase", "lock_service", "ring_buffer"):
+        for name in ("two_phase", "lock_service", "ring_buffer", "hashicorp_raft"):
             shutil.copytree(ROOT / "docs" / name, place / "docs" / name, ignore=ignored)
         shutil.copytree(ROOT / "conformance", place / "conformance", ignore=ignored)
         for name in ("pyproject.toml", "Makefile"):

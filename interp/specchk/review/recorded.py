@@ -15,7 +15,7 @@ from shlex import quote
 
 from msgspec import Struct, field
 
-from specchk.conform.contract.recording import BadRecording, Recording, decode, read_bytes
+from specchk.conform.contract.recording import BadRecording, Recording
 from specchk.conform.contract.tracing import ImpossibleEvent, Repeated, Tracing
 from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer
 from specchk.conform.recordings.validate import Blocked, Haste, TooMany, Validator
@@ -50,14 +50,14 @@ def followed(cls: type[Tracing], checked: CheckedSpec, paths: Sequence[Path]) ->
     models: dict[int, RecordedStates] = {}
     for path in paths:
         try:
-            recording = decode(path.name, read_bytes(path))
+            recording = cls.read(path)
             validator = explainer.validator(recording)
+            explained, recording = explainer.explain(validator, recording)
         except BadRecording as error:
             result.problems.append(str(error))
             continue
         if id(validator) not in models:  # the explainer keeps one for each choice of constants
             models[id(validator)] = RecordedStates(listed(validator.instance))
-        explained = validator.explain(cls(validator.program, recording), recording)
         if explained.gave_up:
             result.problems.append(f"{recording.name}: {explained.gave_up}")
         if explained.blocked is not None:

@@ -104,6 +104,6 @@ def command(
 def _with_recordings(
     review: Review, cls: type[Tracing], checked: CheckedSpec, tracing: str, recordings: Sequence[str]
 ) -> Review:
-    seen = followed(cls, checked, recorded_files(recordings))
+    seen = followed(cls, checked, recorded_files(recordings, cls))
     rows = recorded_rows(seen, cls, checked, words_of(tracing, recordings))
     return review.with_rows(rows, seen.problems)

@@ -17,9 +17,11 @@ from specchk.cli.engines import loaded
 from specchk.cli.exits import Exit
 from specchk.cli.groups import option, takes
 from specchk.cli.options.given import PythonFile, lasting
+from specchk.cli.options.repeating import watched
 from specchk.cli.output import echo
 from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.load import NoBinding, load_tracing
+from specchk.conform.contract.log_tracing import LogTracing
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.by_crew import CrewExplainer, run_campaign_by
 from specchk.conform.recordings.campaign import Campaign, concluded, run_campaign
@@ -151,6 +153,7 @@ class PipelineChoice:
 )
 @takes(cluster=ClusterChoice, pipeline=PipelineChoice)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@watched
 @contained(partial(echo, err=True))
 def command(
     tracing: str, recordings: tuple[str, ...], workers: int | None, partial: bool, no_power: bool, seed: int,
@@ -167,7 +170,11 @@ def command(
         cls = load_tracing(Path(tracing))
     cluster.not_with(workers, "--workers", "it counts the processes of this machine")
     pipeline.check(cluster, recordings)
-    paths = [] if cluster.is_wanted else recorded_files(recordings)
+    if cluster.is_wanted and issubclass(cls, LogTracing) and (cls.per_writer or pipeline.is_followed):
+        raise click.UsageError(
+            f"{cls.__name__} reads logs: --follow and `per_writer` need recordings with an end"
+        )
+    paths = [] if cluster.is_wanted else recorded_files(recordings, cls)
     wanted = CampaignOptions(workers or cores(), not no_power, partial, seed)
     with rejections(as_json=as_json):
         checked = check(str(Path(tracing).parent / cls.spec))
@@ -184,8 +191,9 @@ def command(
     leave(code, as_json=as_json, json=lambda: as_json_of(campaign, int(code)), text=lambda: text(campaign))
 
 
-def recorded_files(given: Sequence[str]) -> list[Path]:
-    """The named files, and those in the named folders."""
+def recorded_files(given: Sequence[str], cls: type[Tracing]) -> list[Path]:
+    """The named files, and those in the named folders; a folder itself where it is one run."""
+    is_run = issubclass(cls, LogTracing) and cls.per_writer
     files: list[Path] = []
     for path in map(Path, given):
         if not path.exists():
@@ -193,5 +201,5 @@ def recorded_files(given: Sequence[str]) -> list[Path]:
         inside = sorted(path.glob("*.ndjson")) if path.is_dir() else [path]
         if not inside:
             raise click.UsageError(f"there is no recording (*.ndjson) in {path}")
-        files += inside
+        files += [path] if is_run else inside
     return files

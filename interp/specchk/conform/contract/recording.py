@@ -45,11 +45,19 @@ class Unfinished(BadRecording):
 
 
 class Recording(Struct, frozen=True):
-    """A header and its events, in the order written; `name` is for reports."""
+    """A header and its events, in the order written; `name` is for reports.
+
+    `unmapped` counts the lines that are no events for the tracing, by their kinds.
+    """
 
     name: str
     header: Event
     events: tuple[Event, ...]
+    unmapped: Mapping[str, int] = {}
+
+    def place(self, number: int) -> str:
+        """The file and line of an event, counted from 1."""
+        return str(self.events[number - 1].get("place", f"{self.name}:{number + 1}"))
 
 
 def shown_after(event: Event) -> Mapping[str, Any]:

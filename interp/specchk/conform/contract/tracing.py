@@ -26,12 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, overload
 
 from msgspec import Struct
 
 from specchk.conform.contract.failures import LEAVING, is_implementations
-from specchk.conform.contract.recording import Event, Recording
+from specchk.conform.contract.recording import Event, Recording, decode, read_bytes
 from specchk.conform.contract.values import LASTING, words
 from specchk.ir.program import Program
 
@@ -146,11 +147,11 @@ def may_be_no_step(ways: Iterable[Sequence[TracedStep]]) -> bool:
     return any(all(isinstance(step, Repeated) and not step.least for step in way) for way in ways)
 
 
-def event(name: str) -> Callable[[F], F]:
-    """Mark the method that maps the event `name` to actions."""
+def event(*names: str) -> Callable[[F], F]:
+    """Mark the method that maps the events with these names to actions."""
 
     def mark(function: F) -> F:
-        setattr(function, _MARK, name)
+        setattr(function, _MARK, names)
         return function
 
     return mark
@@ -160,8 +161,9 @@ class Tracing:
     """The base of all tracings; `program` is the spec with the constants that the recording needs.
 
     `reads` is the supported format of recordings; `silent` are the actions that leave no event,
-    of which at most `most_silent` are taken in a row; `rare` are events that a campaign need not have, each
-    with its reason.
+    of which at most `most_silent` are taken in a row; `rare` are events that a campaign need not have, and
+    `ignored` kinds of lines of a log that are no events (`LogTracing`), or patterns of them as in `failed *`,
+    each with its reason.
     """
 
     spec: ClassVar[str] = ""
@@ -170,6 +172,7 @@ class Tracing:
     silent: ClassVar[tuple[str, ...]] = ()
     most_silent: ClassVar[int] = 3
     rare: ClassVar[Mapping[str, str]] = {}
+    ignored: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, program: Program, recording: Recording) -> None:
         self.program = program
@@ -180,6 +183,17 @@ class Tracing:
     def again(self) -> Self:
         """A new tracing of the same recording, at its beginning."""
         return type(self)(self.program, self.recording)
+
+    @classmethod
+    def decoded(cls, name: str, files: Mapping[str, bytes]) -> Recording:
+        """The recording in the bytes of its file, by the file's name; raises `BadRecording`."""
+        (data,) = files.values()
+        return decode(name, data)
+
+    @classmethod
+    def read(cls, path: Path) -> Recording:
+        """The recording in a file; raises `BadRecording`."""
+        return cls.decoded(path.name, {path.name: read_bytes(path)})
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
@@ -193,7 +207,8 @@ class Tracing:
         methods = {}
         for base in reversed(cls.__mro__):
             # Base classes first, so that a method that is overridden reads the event.
-            methods.update({getattr(f, _MARK): name for name, f in vars(base).items() if hasattr(f, _MARK)})
+            marked = {name: f for name, f in vars(base).items() if hasattr(f, _MARK)}
+            methods.update({kind: name for name, f in marked.items() for kind in getattr(f, _MARK)})
         return methods
 
     def after(self, found: Event) -> Iterable[Seen]:

@@ -3,6 +3,7 @@
 A campaign is vacuous, and no success, unless
 
 - every recording is complete (`recording` refuses others) and every event of it was consumed,
+- every line of a log is mapped to actions, or of a kind that is ignored for a reason,
 - every kind of event that the tracing supports was seen, except for those it lists as rare,
 - every field had at least two values,
 - no recording is explained by silent steps alone, and all together need no more of them than they have events
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -28,10 +30,11 @@ from time import perf_counter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specchk.conform.contract.recording import BadRecording, Recording, header_of, read_bytes
+from specchk.conform.contract.recording import BadRecording, Recording, header_of
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.collector import kept_objects, rare_collections
 from specchk.conform.recordings.contradiction import Contradiction
+from specchk.conform.recordings.corrupt import KINDS
 from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer, constants_of
 from specchk.conform.recordings.result import Firsts, RecordingResult, Tally, tally_of
 from specchk.conform.work.forks import Claims, each
@@ -39,6 +42,7 @@ from specchk.lang.frontend import CheckedSpec
 
 # Not 1: some corrupted copies are behaviours of the spec as well (`corrupt`).
 POWER = 0.95
+LEAST_COPIES = 20  # where there are few recordings: the least of which 95 in 100 are not all
 # Beyond these the spec could be nearly anywhere, and agrees with any recording.
 MOST_MEAN, MOST_AT_ONCE = 8.0, 512
 
@@ -64,6 +68,7 @@ def run_campaign(
     """Explain all recordings in processes; raises `SpecError` if the model is too small for one."""
     begun = perf_counter()
     workers = max(1, min(wanted.workers, len(paths)))
+    wanted = replace(wanted, copies=max(1, -(-LEAST_COPIES // (len(KINDS) * len(paths)))))
     parts = _explained(cls, checked, paths, dealt_by_program(cls, paths, workers), wanted)
     # As the files are, whichever process has explained which.
     results = tuple(one for _, one in sorted(chain.from_iterable(parts), key=itemgetter(0)))
@@ -94,7 +99,7 @@ def _explained(
             # What there is after a new program lasts.
             explainer = RecordingExplainer(cls, checked, wanted, gc.freeze)
             mine = chain(share, (dealt.common[claim] for claim in claims))
-            return [(n, explainer.result(paths[n].name, partial(read_bytes, paths[n]))) for n in mine]
+            return [(n, explainer.result(paths[n].name, partial(cls.read, paths[n]))) for n in mine]
 
     try:
         return each([partial(explained, share) for share in dealt.shares], len(dealt.shares))
@@ -133,7 +138,7 @@ def _contradictions(
 
     def share(mine: Sequence[tuple[int, int]]) -> dict[int, Contradiction | None]:
         one = RecordingExplainer(cls, checked, wanted)
-        return {n: one.contradiction(paths[n].name, partial(read_bytes, paths[n]), at) for n, at in mine}
+        return {n: one.contradiction(partial(cls.read, paths[n]), at) for n, at in mine}
 
     parts = each([partial(share, mine) for mine in shares], workers) if chosen else []
     return {n: one for part in parts for n, one in part.items()}
@@ -141,7 +146,7 @@ def _contradictions(
 
 def _vacuous(cls: type[Tracing], tally: Tally, wanted: CampaignOptions) -> tuple[str, ...]:
     """All reasons why the campaign shows nothing."""
-    reasons = list(tally.bad.items)
+    reasons = [*_unread(cls, tally), *tally.bad.items]
     if tally.bad.left:
         reasons.append(f"{tally.bad.left} more recordings have no verdict")
     # Alone: that nothing was compared follows from it, and would hide it among ten lines.
@@ -165,6 +170,19 @@ def _vacuous(cls: type[Tracing], tally: Tally, wanted: CampaignOptions) -> tuple
             f"only {power:.1%} of the corrupted copies were rejected; at least {POWER:.0%} is required"
         )
     return tuple(reasons)
+
+
+def _unread(cls: type[Tracing], tally: Tally) -> list[str]:
+    """The reason, if there are lines of which the tracing does not say what they are."""
+    kinds = [
+        f"`{kind}` ({count})"
+        for kind, count in sorted(tally.unmapped.items())
+        if kind not in cls.ignored and not any(fnmatchcase(kind, pattern) for pattern in cls.ignored)
+    ]
+    if not kinds:
+        return []
+    what = "write a method for each, or name it in `ignored` with the reason why it is no step"
+    return [f"no method reads the lines {', '.join(kinds)}: {what}"]
 
 
 def _silent_only(tally: Tally) -> list[str]:

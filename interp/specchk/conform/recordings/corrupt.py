@@ -3,7 +3,7 @@
 A validator that accepts everything would accept every recording; so each accepted one is corrupted in
 every way below, renumbered as if it had been recorded so, and must no longer be explained.
 
-    flip        one field that an event shows has another value
+    flip        one field that an event shows has another value; one that its tracing reads, if none shows any
     drop        one event is missing
     swap        two successive events of one writer are exchanged
     duplicate   one event is duplicated
@@ -15,15 +15,19 @@ rejected copies is a measure, for which a campaign has a minimum, and not a law 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from specchk.conform.contract.log_tracing import LogTracing
 from specchk.conform.contract.recording import Event, Recording, renumbered, shown_after
+from specchk.conform.contract.tracing import ImpossibleEvent, Tracing
 
 KINDS = ("flip", "drop", "swap", "duplicate")
+MOST_TRIED = 32  # events in which a field is looked for that matters
 
 
 class SpoiledCopy(Struct, frozen=True):
@@ -33,13 +37,18 @@ class SpoiledCopy(Struct, frozen=True):
     recording: Recording
 
 
-def spoil(recording: Recording, kind: str, random: Random) -> SpoiledCopy | None:
-    """A copy with one planted error of a kind; None if the kind does not apply."""
+def spoil(
+    recording: Recording, kind: str, random: Random, tracing: Tracing | None = None
+) -> SpoiledCopy | None:
+    """A copy with one planted error of a kind; None if the kind does not apply.
+
+    The tracing says which fields and lines of a log matter.
+    """
     events = list(recording.events)
     if kind == "flip":
         shown = [n for n, event in enumerate(events) if shown_after(event)]
         if not shown:
-            return None
+            return None if tracing is None else _flipped_line(recording, random, tracing)
         at = random.choice(shown)
         after = dict(shown_after(events[at]))
         # Sorted, since the members of an object have the order of the recording's writer.
@@ -48,14 +57,14 @@ def spoil(recording: Recording, kind: str, random: Random) -> SpoiledCopy | None
         what = f"{field} of {_named(events, at)} is {after[field]!r}"
         is_object = isinstance(events[at]["after"], dict)
         events[at] = {**events[at], "after": after if is_object else after["after"]}
-    elif not events:
+    elif not (steps := _steps(recording, tracing)):
         return None
     elif kind == "drop":
-        at = random.randrange(len(events))
+        at = random.choice(steps)
         what = f"{_named(events, at)} is missing"
         del events[at]
     elif kind == "duplicate":
-        at = random.randrange(len(events))
+        at = random.choice(steps)
         what = f"{_named(events, at)} is duplicated"
         events.insert(at, events[at])
     else:
@@ -66,6 +75,50 @@ def spoil(recording: Recording, kind: str, random: Random) -> SpoiledCopy | None
         what = f"{_named(events, at)} comes after {_named(events, next_)}"
         events[at], events[next_] = events[next_], events[at]
     return SpoiledCopy(what, replace(recording, events=renumbered(events)))
+
+
+def _flipped_line(recording: Recording, random: Random, tracing: Tracing) -> SpoiledCopy | None:
+    """A copy in which a field has another value, preferably another event's, that its tracing reads."""
+    events = list(recording.events)
+    for at in random.sample(range(len(events)), min(len(events), MOST_TRIED)):
+        event = events[at]
+        fields = sorted(set(event) - {"at", "seq", "event", "place"})
+        random.shuffle(fields)
+        for field in fields:
+            others = {
+                repr(one[field]): one[field] for one in events if one.get(field, event[field]) != event[field]
+            }
+            value = others[random.choice(sorted(others))] if others else _other(event[field], random)
+            changed = {**event, field: value}
+            if (before := _read(tracing, event)) and before != _read(tracing, changed):
+                what = f"{field} of {_named(events, at)} is {value!r}"
+                events[at] = changed
+                return SpoiledCopy(what, replace(recording, events=tuple(events)))
+    return None
+
+
+def _read(tracing: Tracing, event: Event) -> str:
+    """An event's meaning as text, by itself; empty if it has none."""
+    try:
+        meaning = tracing.again().meaning(event)
+    except ImpossibleEvent:
+        return ""
+    return repr((meaning.ways, list(meaning.seen), meaning.near))
+
+
+def _steps(recording: Recording, tracing: Tracing | None) -> Sequence[int]:
+    """The events that may be dropped or duplicated: of a log, the lines that are steps."""
+    every = range(len(recording.events))
+    if not isinstance(tracing, LogTracing):
+        return every
+    return [at for at in every if _is_step(tracing, recording.events[at])]
+
+
+def _is_step(tracing: Tracing, event: Event) -> bool:
+    try:
+        return any(tracing.again().meaning(event).ways)
+    except ImpossibleEvent:  # by itself
+        return True
 
 
 def _named(events: list[Event], at: int) -> str:

@@ -12,11 +12,13 @@ from msgspec import Struct
 
 from specchk.compile.instantiate import instantiate_steps
 from specchk.conform.contract.failures import LEAVING, is_implementations
-from specchk.conform.contract.recording import BadRecording, Recording, decode
+from specchk.conform.contract.log_tracing import LogTracing
+from specchk.conform.contract.recording import BadRecording, Recording
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.contradiction import Contradiction, contradiction_of
 from specchk.conform.recordings.corrupt import KINDS, spoil
 from specchk.conform.recordings.explanation import explanation_of
+from specchk.conform.recordings.orders import explained_in_order
 from specchk.conform.recordings.result import Copy, RecordingResult
 from specchk.conform.recordings.validate import Explained, Validator
 from specchk.lang.frontend import CheckedSpec
@@ -28,13 +30,15 @@ MOST_CONTRADICTIONS = 3  # each may take seconds, and a reader begins with the f
 class CampaignOptions(Struct, frozen=True):
     """Settings of a campaign: `power` corrupts accepted recordings, `partial` accepts a few of many.
 
-    Of so many blocked recordings, the first ones, the smallest contradiction is searched for.
+    Of so many blocked recordings, the first ones, the smallest contradiction is searched for.  `copies` are
+    those of each kind that are made of each recording.
     """
 
     workers: int = 1
     power: bool = True
     partial: bool = False
     seed: int = 1
+    copies: int = 1
     contradictions: int = MOST_CONTRADICTIONS
 
 
@@ -65,10 +69,10 @@ class RecordingExplainer:
         self.cls, self.checked, self.wanted, self._made = cls, checked, wanted, made
         self._validators: dict[tuple[tuple[str, str], ...], Validator] = {}
 
-    def result(self, name: str, data: Callable[[], bytes]) -> RecordingResult:
-        """Explain the recording in a file's bytes, and its corrupted copies."""
+    def result(self, name: str, read: Callable[[], Recording]) -> RecordingResult:
+        """Explain the recording that a function reads, and its corrupted copies."""
         try:
-            return self.explained(decode(name, data()))
+            return self.explained(read())
         except BadRecording as error:
             return RecordingResult(name, bad=str(error))
 
@@ -76,7 +80,10 @@ class RecordingExplainer:
         """Explain a recording and its corrupted copies; raises `BadRecording` for one without a program."""
         validator = self.validator(recording)
         begun = perf_counter()
-        explained = self._explain(validator, recording)
+        try:
+            explained, recording = self.explain(validator, recording)
+        except BadRecording as error:
+            return RecordingResult(recording.name, bad=str(error), unmapped=recording.unmapped)
         seconds = perf_counter() - begun
         kinds = Counter(map(itemgetter("event"), recording.events[: explained.consumed]))
         values = {name: frozenset(known) for name, known in explained.seen.items()}
@@ -90,21 +97,26 @@ class RecordingExplainer:
         return RecordingResult(
             recording.name, len(recording.events), explained.consumed, explained.most, explained.total,
             explained.silent, explained.acted, explained.is_idle, seconds, kinds, values, copies, bad,
-            blocked,
+            blocked, recording.unmapped,
         )  # fmt: skip
 
-    def contradiction(self, name: str, data: Callable[[], bytes], number: int) -> Contradiction | None:
+    def contradiction(self, read: Callable[[], Recording], number: int) -> Contradiction | None:
         """The smallest contradiction of a recording that is blocked at an event."""
         try:
-            recording = decode(name, data())
+            recording = read()
             validator = self.validator(recording)
         except BadRecording:
             return None  # it was whole, and is no longer
-        validator = self._explain(validator, recording).by or validator
+        explained, recording = self.explain(validator, recording)
+        validator = explained.by or validator
         return contradiction_of(validator, self.cls(validator.program, recording), recording, number)
 
-    def _explain(self, validator: Validator, recording: Recording) -> Explained:
-        return validator.explain(self.cls(validator.program, recording), recording)
+    def explain(self, validator: Validator, recording: Recording) -> tuple[Explained, Recording]:
+        """What explains a recording, and its lines in the order in which they are explained."""
+        tracing = self.cls(validator.program, recording)
+        if isinstance(tracing, LogTracing) and tracing.per_writer:
+            return explained_in_order(validator, tracing, recording)
+        return validator.explain(tracing, recording), recording
 
     def validator(self, recording: Recording) -> Validator:
         """The validator for a recording's constants; raises `BadRecording`."""
@@ -120,14 +132,19 @@ class RecordingExplainer:
             self._made()
         return self._validators[key]
 
+    def _is_rejected(self, validator: Validator, recording: Recording) -> bool:
+        try:
+            return self.explain(validator, recording)[0].blocked is not None
+        except BadRecording:  # its lines have no order
+            return True
+
     def _copies(self, validator: Validator, recording: Recording) -> tuple[Copy, ...]:
         # A seed for each recording, so that its copies do not depend on the others, nor on how they are
         # shared out.
         random = Random(f"{self.wanted.seed}/{recording.name}")  # noqa: S311 - repeatable chance is wanted
         copies = []
-        for kind in KINDS:
-            spoiled = spoil(recording, kind, random)
+        for kind in KINDS * self.wanted.copies:
+            spoiled = spoil(recording, kind, random, self.cls(validator.program, recording))
             if spoiled is not None:
-                explained = self._explain(validator, spoiled.recording)
-                copies.append(Copy(kind, spoiled.what, explained.blocked is not None))
+                copies.append(Copy(kind, spoiled.what, self._is_rejected(validator, spoiled.recording)))
         return tuple(copies)

@@ -13,7 +13,7 @@ from msgspec import Struct, to_builtins
 from specchk.conform.contract.recording import Event, Recording, shown_after
 from specchk.conform.contract.tracing import Meaning
 from specchk.conform.recordings.contradiction import Contradiction
-from specchk.conform.recordings.nearmiss import NearMiss, instead, near_misses
+from specchk.conform.recordings.nearmiss import NearMiss, allowed, instead, near_misses
 from specchk.conform.recordings.validate import Blocked, Validator
 from specchk.explore.view import ABSENT, Viewer
 from specchk.ir.nodes import Value
@@ -28,7 +28,7 @@ class Explanation(Struct, frozen=True):
 
     `before` are the last explained events, with what each of them changed.  `contradiction` is None where it
     was not searched for.  Of an event that is explained, and after which an invariant is false, `state` is
-    after it.
+    after it.  `place` is the event's file and line, and `allowed` are the steps of the spec from `state`.
     """
 
     number: int
@@ -42,6 +42,8 @@ class Explanation(Struct, frozen=True):
     reason: str
     invariant: str = ""
     contradiction: Contradiction | None = None
+    place: str = ""
+    allowed: tuple[str, ...] = ()
 
 
 def explanation_of(validator: Validator, recording: Recording, blocked: Blocked) -> Explanation:
@@ -56,6 +58,8 @@ def explanation_of(validator: Validator, recording: Recording, blocked: Blocked)
         len(blocked.candidates),
         tuple(_lines(validator, shown)), tuple(map(_miss, misses)),
         () if blocked.invariant else instead(validator, blocked), blocked.reason, blocked.invariant,
+        place=recording.place(blocked.number),
+        allowed=() if blocked.invariant else allowed(validator, shown),
     )  # fmt: skip
 
 
@@ -122,22 +126,25 @@ def _miss(miss: NearMiss) -> dict[str, Any]:
 
 
 def render(name: str, events: int, explanation: Explanation) -> str:
-    """The explanation as text."""
-    what, after = "no behaviour of the spec explains", "before"
+    """The explanation as text, in the order in which it is read: where both agree, the line, and why not."""
+    what = "no behaviour of the spec explains"
     if explanation.invariant:
-        what, after = f"the invariant `{explanation.invariant}` is false after", "after"
+        what = f"the invariant `{explanation.invariant}` is false after"
     lines = [f"{name}: {what} event {explanation.number} of {events}", ""]
     lines += ["the explained events before it, with their changes:"] if explanation.before else []
     first = explanation.number - len(explanation.before)
     lines += [f"{first + n:6}  {_event(one)}" for n, one in enumerate(explanation.before)]
+    lines += ["", *([] if explanation.invariant else _state(explanation, "before"))]
+    at = f", {explanation.place}:" if explanation.place else ":"
     lines += [
-        "",
-        "the event:" if explanation.invariant else "the unexplained event:",
+        ("the event" if explanation.invariant else "the unexplained event") + at,
         f"{explanation.number:6}  {_event(explanation.event)}",
     ]
     lines += [f"        read as {' or '.join(explanation.calls)}" if explanation.calls else "", ""]
     if explanation.reason:
         lines += [f"why: {explanation.reason}", ""]
+    if explanation.allowed:
+        lines += ["what the spec allows there: " + ", ".join(explanation.allowed), ""]
     if explanation.misses:
         count = explanation.candidates
         many = "the only possible state" if count == 1 else f"any of the {count} possible states"
@@ -149,9 +156,16 @@ def render(name: str, events: int, explanation: Explanation) -> str:
         lines += ["steps that lead to a state like the event's: " + ", ".join(explanation.instead), ""]
     if explanation.contradiction is not None:
         lines += [*_contradiction(explanation.contradiction), ""]
-    lines += [f"a state of the spec {after} the event:"]
-    lines += [f"  {name} = {value}" for name, value in explanation.state]
+    lines += _state(explanation, "after") if explanation.invariant else []
+    while not lines[-1]:
+        lines.pop()
     return "\n".join(line for n, line in enumerate(lines) if line or (n and lines[n - 1]))
+
+
+def _state(explanation: Explanation, when: str) -> list[str]:
+    """The nearest state to an event in which the spec may be before or after it."""
+    lines = [f"  {name} = {value}" for name, value in explanation.state]
+    return [f"a state of the spec {when} the event:", *lines, ""]
 
 
 def _contradiction(found: Contradiction) -> Iterator[str]:
@@ -192,9 +206,12 @@ def miss_lines(miss: Mapping[str, Any]) -> Sequence[str]:
     return lines
 
 
+_OWN = ("at", "seq", "event", "after", "place")
+
+
 def _event(event: Event) -> str:
     """An event on one line: its node, name and arguments, and the state that it shows."""
-    facts = [f"{k}={_short(v)}" for k, v in event.items() if k not in ("at", "seq", "event", "after")]
+    facts = [f"{k}={_short(v)}" for k, v in event.items() if k not in _OWN]
     after = [f"{k}={_short(v)}" for k, v in shown_after(event).items()]
     return f"{event.get('at')}: {event.get('event')} {' '.join(facts)}".rstrip() + (
         f"  ->  {' '.join(after)}" if after else ""

@@ -25,6 +25,7 @@ from specchk.meaning.values import State, show
 from specchk.search.verdict import Step
 
 MOST = 6
+MOST_ALLOWED = 8  # steps
 
 
 class Differs(Struct, frozen=True):
@@ -107,6 +108,21 @@ def differences(validator: Validator, state: State, seen: Sequence[Seen]) -> Ite
         if expression.wanted(shown.value) != has:
             has_text = "nothing" if has is None else show(has, expression.type)
             yield Differs(shown.field, shown.expression, words(shown.value), has_text)
+
+
+def allowed(validator: Validator, state: State) -> tuple[str, ...]:
+    """The steps of the spec from a state, one of each action first, and how many are left out."""
+    try:
+        taken = validator.stepper.successors(state)
+        steps = [
+            (number, str(Step.of(validator.program, number, args, after))) for number, args, after in taken
+        ]
+    except Faulty:
+        return ()
+    firsts = dict(reversed(steps))
+    labels = tuple(dict.fromkeys([*sorted(firsts.values()), *(label for _, label in steps)]))
+    more = (f"and {len(labels) - MOST_ALLOWED} more",) if len(labels) > MOST_ALLOWED else ()
+    return (*labels[:MOST_ALLOWED], *more)
 
 
 def instead(validator: Validator, blocked: Blocked) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ Not here: which pieces there are, and what becomes of one that is lost (`by_crew
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -19,7 +20,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specchk.conform.contract.recording import BadRecording, Unfinished, decode
+from specchk.conform.contract.recording import BadRecording, Recording, Unfinished
 from specchk.conform.recordings.collector import WorkerCollector
 from specchk.conform.recordings.contradiction import Contradiction
 from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer
@@ -121,7 +122,7 @@ class Explaining(Struct, frozen=True):
             if data is None:
                 return entry
             size = len(data)
-            return explainer.explained(decode(entry.name, data))
+            return explainer.explained(explainer.cls.decoded(entry.name, {entry.name: data}))
         except Unfinished as error:
             if entry.may_grow:
                 return replace(entry, size=size)
@@ -135,9 +136,12 @@ def contradicting(
 ) -> Callable[[tuple[PlacedRecording, int]], Contradiction | None]:
     """A `crews.Job` that finds the smallest contradiction of a recording that is blocked at an event."""
     explainer = RecordingExplainer(cls, check(str(folder / cls.spec)), wanted)
-    return lambda piece: explainer.contradiction(
-        piece[0].name, lambda: _bytes_of(read, piece[0], unless=-1) or b"", piece[1]
-    )
+
+    def recording(entry: PlacedRecording) -> Recording:
+        data = _bytes_of(read, entry, unless=-1) or b""
+        return explainer.cls.decoded(entry.name, {entry.name: data})
+
+    return lambda piece: explainer.contradiction(partial(recording, piece[0]), piece[1])
 
 
 def _bytes_of(read: Read, entry: PlacedRecording, *, unless: int) -> bytes | None:

@@ -49,6 +49,7 @@ class RecordingResult(Struct, frozen=True):
     copies: tuple[Copy, ...] = ()
     bad: str = ""
     blocked: Explanation | None = None
+    unmapped: Mapping[str, int] = {}
 
     @property
     def accepted(self) -> bool:
@@ -110,6 +111,7 @@ class Tally(Struct, frozen=True):
     bad: Firsts[str] = Firsts()
     idle: Firsts[str] = Firsts()
     missed: Firsts[Missed] = Firsts()
+    unmapped: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, number: int, result: RecordingResult) -> Tally:
@@ -122,7 +124,7 @@ class Tally(Struct, frozen=True):
             Counter((copy.kind, copy.rejected) for copy in result.copies),
             Firsts.of(number, shown), Firsts.of(number, [result.bad] if result.bad else []),
             Firsts.of(number, [result.name] if result.accepted and result.is_idle else []),
-            Firsts.of(number, missed),
+            Firsts.of(number, missed), Counter(result.unmapped),
         )  # fmt: skip
 
     def __add__(self, other: Tally) -> Tally:
@@ -142,16 +144,18 @@ def together(tallies: Sequence[Tally]) -> Tally:
     """The sum of all tallies, computed at once, since intermediate tallies would copy the table of fields."""
     kinds: Counter[str] = Counter()
     copies: Counter[tuple[str, bool]] = Counter()
+    unmapped: Counter[str] = Counter()
     for tally in tallies:
         kinds.update(tally.kinds)
         copies.update(tally.copies)
+        unmapped.update(tally.unmapped)
     most = max((tally.most for tally in tallies), default=0)
     sums: dict[str, Any] = {name: sum(getattr(tally, name) for tally in tallies) for name in _ADDED}
     firsts: dict[str, Any] = {
         name: firsts_of([getattr(tally, name) for tally in tallies]) for name in _FIRSTS
     }
     values = _two_of_each(tally.values for tally in tallies)
-    return Tally(most=most, kinds=kinds, copies=copies, values=values, **sums, **firsts)
+    return Tally(most=most, kinds=kinds, copies=copies, values=values, unmapped=unmapped, **sums, **firsts)
 
 
 def firsts_of(every: Sequence[Firsts[T]]) -> Firsts[T]:

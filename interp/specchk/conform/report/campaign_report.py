@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import to_builtins
@@ -12,6 +13,7 @@ from specchk.conform.recordings.explanation import render
 
 SCHEMA = "specchk.validate/1"
 MOST_BLOCKED = 3
+MOST_UNMAPPED = 5  # kinds
 
 
 def verdict(campaign: Campaign) -> str:
@@ -49,7 +51,20 @@ def _figures(campaign: Campaign) -> list[str]:
         lines.append(
             f"  power       {numbers['power']:.1%} of {numbers['copies']} corrupted copies rejected: {kinds}"
         )
+    else:
+        lines.append("  power       not measured: no corrupted copy was made")
+    lines.append(f"  unmapped    {_counted(numbers['unmapped'])}")
     return lines
+
+
+def _counted(unmapped: Mapping[str, int]) -> str:
+    """The lines that no method reads, the most frequent kinds first."""
+    if not unmapped:
+        return "no lines"
+    kinds = sorted(unmapped.items(), key=lambda item: (-item[1], item[0]))
+    shown = ", ".join(f"`{kind}` {count}" for kind, count in kinds[:MOST_UNMAPPED])
+    more = f", and {len(kinds) - MOST_UNMAPPED} more" if len(kinds) > MOST_UNMAPPED else ""
+    return f"{sum(unmapped.values())} lines, {len(kinds)} kinds: {shown}{more}"
 
 
 def figures(campaign: Campaign) -> dict[str, Any]:
@@ -67,6 +82,7 @@ def figures(campaign: Campaign) -> dict[str, Any]:
         "kinds": dict(sorted(tally.kinds.items())),
         "candidates_mean": round(tally.total / max(tally.consumed, 1), 2),
         "candidates_most": tally.most,
+        "unmapped": dict(sorted(tally.unmapped.items())),
         "silent": tally.silent,
         "acted": tally.acted,
         "copies": sum(tally.copies.values()),

@@ -1,0 +1,203 @@
+"""What a sample of a log has: its kinds of lines with their fields, for the skeleton of a tracing.
+
+A sample is JSON lines of any shape.  The field that says what happened, and the one that says where, are
+guessed by their names, and by their values.
+
+Not here: the spec's part of a skeleton, and how a template is filled (`skeleton`).
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from msgspec import Struct
+
+from specchk.conform.adapter.skeleton import Row
+from specchk.conform.contract.log_tracing import LogTracing, field_of, lines_of
+from specchk.conform.contract.recording import BadRecording
+from specchk.ir.program import Action, Program
+from specchk.ir.types import Map, Sort
+
+# Names of fields, the likeliest first; a mark before the name, as in `@message`, does not count.
+KINDS = ("event", "kind", "type", "action", "op", "msg", "message", "name")
+WRITERS = (
+    "at",
+    "node",
+    "node_id",
+    "nodeid",
+    "server",
+    "server_id",
+    "replica",
+    "host",
+    "hostname",
+    "process",
+    "pid",
+)
+MOST_KINDS, MOST_WIDTH = 60, 40
+
+
+class LogSample(Struct, frozen=True):
+    """The lines of a sample with their places; `kind` and `writer` are fields, the latter empty for the file.
+
+    `format` is that of recordings with a header, empty for other logs.
+    """
+
+    lines: tuple[tuple[str, Mapping[str, Any]], ...]
+    kind: str
+    writer: str
+    format: str
+
+
+def sample_of(files: Mapping[str, bytes], kind: str | None) -> LogSample:
+    """Read a sample; raises `BadRecording`, also if no field can be the kind of its lines."""
+    placed = [
+        (f"{name}:{number}", line) for name, data in files.items() for number, line in lines_of(name, data)
+    ]
+    header = placed[0][1].get("format") if placed else None
+    if isinstance(header, str) and placed[-1][1].get("end") is True:
+        steps = [item for item in placed if "seq" in item[1]]
+        return LogSample(tuple(steps), "event", "at", header)
+    lines = [line for _, line in placed]
+    kind = kind or _likeliest(lines, KINDS) or _enumeration(lines)
+    if not any(field_of(line, kind) is not None for line in lines):
+        says = f"no line has the field `{kind}`" if kind else "no field says what happened in a line"
+        raise BadRecording(f"{', '.join(files)}: {says}; name that field with --kind")
+    writer = "" if len(files) > 1 else _likeliest(lines, WRITERS)
+    return LogSample(tuple(placed), kind, writer, "")
+
+
+def _likeliest(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    """The first of some names that nearly all lines have as a field with several scalar values."""
+    fields = Counter(path for line in lines for path, value in _paths(line) if isinstance(value, str | int))
+    for name in names:
+        for path, count in fields.items():
+            values = {str(field_of(line, path)) for line in lines}
+            if path.lower().strip("@_$") == name and count >= 0.9 * len(lines) and len(values) > 1:
+                return path
+    return ""
+
+
+def _enumeration(lines: Sequence[Mapping[str, Any]]) -> str:
+    """The field with the fewest texts, but several, that all lines have."""
+    texts = [path for path, value in _paths(lines[0] if lines else {}) if isinstance(value, str)]
+    values = {path: {str(field_of(line, path)) for line in lines} for path in texts}
+    several = {path: one for path, one in values.items() if 1 < len(one) <= MOST_KINDS and "None" not in one}
+    return min(several, key=lambda path: len(several[path]), default="")
+
+
+def _paths(line: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """The fields of a line, and those of objects in it with a dot."""
+    for key, value in line.items():
+        if isinstance(value, Mapping):
+            yield from _paths(value, f"{before}{key}.")
+        else:
+            yield before + key, value
+
+
+def lists_of_sample(sample: LogSample, program: Program, files: int) -> dict[str, list[Row]]:
+    """The lists of a skeleton that a sample gives: kinds of lines, writers, several files or not."""
+    kinds: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+    for place, line in sample.lines:
+        value = field_of(line, sample.kind)
+        kinds.setdefault("" if value is None else str(value), []).append((place, line))
+    is_log = not sample.format
+    files_of = {place: PurePath(place.rpartition(":")[0]).stem for place, _ in sample.lines}
+    names = {
+        str(field_of(line, sample.writer)) if sample.writer else files_of[place]
+        for place, line in sample.lines
+    }
+    taken = set(dir(LogTracing))
+    return {
+        "events": [_event(kind, lines, sample, program, taken) for kind, lines in kinds.items()],
+        "names": [{"names": ", ".join(_names(sorted(names), program))}] if is_log else [],
+        "constants": [{"constants": ", ".join(_constants(program))}],
+        "kinds": [{"kind": sample.kind}] if is_log else [],
+        "writer": [{"writer": sample.writer}] if is_log and sample.writer else [],
+        "files": [{}] if is_log and files > 1 else [],
+        "logs": [{}] if is_log else [],
+    }
+
+
+def _event(
+    kind: str,
+    lines: Sequence[tuple[str, Mapping[str, Any]]],
+    sample: LogSample,
+    program: Program,
+    taken: set[str],
+) -> Row:
+    method = re.sub(r"\W+", "_", kind).strip("_").lower() or "line"
+    method = f"on_{method}" if method[0].isdigit() else method
+    while method in taken or keyword.iskeyword(method):
+        method += "_"
+    taken.add(method)
+    values: dict[str, dict[str, None]] = {}
+    for _, line in lines:
+        for path, value in _paths(line):
+            values.setdefault(path, {})[json.dumps(value)] = None
+    shown = {path: texts for path, texts in values.items() if path != sample.kind}
+    facts = [
+        f"\n    #   {_access(path)} = {_short(next(iter(texts)))}{_more(texts)}"
+        for path, texts in shown.items()
+    ]
+    return {"event": json.dumps(kind), "count": str(len(lines)), "place": lines[0][0], "method": method,
+            "fields": "".join(facts), "call": _call(kind, list(shown), sample, program)}  # fmt: skip
+
+
+def _access(path: str) -> str:
+    return "e" + "".join(f"[{json.dumps(part)}]" for part in path.split("."))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MOST_WIDTH else text[: MOST_WIDTH - 3] + "..."
+
+
+def _more(texts: Mapping[str, None]) -> str:
+    return f"  ({len(texts) - 1} more)" if len(texts) > 1 else ""
+
+
+def _call(kind: str, fields: Sequence[str], sample: LogSample, program: Program) -> str:
+    """The likeliest action for a kind of line, with the arguments that its fields may be."""
+    actions: dict[str, Action] = {action.name: action for action in program.actions}
+    words = _words(kind)
+    shared = {name: len(_words(name) & words) for name in actions}
+    # The most words in common, and then the shortest name: fewer words of it are not in the kind.
+    like = min(actions, key=lambda name: (-shared[name], len(_words(name)), name))
+    if not shared[like]:
+        return '"TODO action", ()'
+    args: list[str] = []
+    for param in actions[like].params:
+        same = [path for path in fields if path.rpartition(".")[2].lower() == param.name.lower()]
+        is_writer = isinstance(param.type, Sort) and not args
+        args.append(_access(same[0]) if same else 'e["at"]' if is_writer else "ANY")
+    return f'"{like}", ({", ".join(args)}{"," * (len(args) == 1)})'
+
+
+def _words(name: str) -> set[str]:
+    """The words of a name, each by its beginning, so that `acquired` is `acquire`."""
+    return {word[:4] for word in re.findall(r"[a-z]+", re.sub(r"([A-Z])", r" \1", name).lower())}
+
+
+def _names(writers: Sequence[str], program: Program) -> Iterator[str]:
+    """Each writer's name with one of the first sort that has enough, or with itself."""
+    own = next((sort.members for sort in program.sorts if len(sort.members) >= len(writers)), writers)
+    return (f"{json.dumps(writer)}: {json.dumps(name)}" for writer, name in zip(writers, own, strict=False))
+
+
+def _constants(program: Program) -> Iterator[str]:
+    """The sizes and numbers of the model, as overrides."""
+    yield from (f'"{sort.name}": "{len(sort.members)}"' for sort in program.sorts)
+    yield from (f'"{one.name}": "{one.value}"' for one in program.constants if type(one.value) is int)
+
+
+def example_of(program: Program) -> str:
+    """An expression that is a part of a variable, or a variable."""
+    for variable in program.variables:
+        if isinstance(variable.type, Map) and isinstance(variable.type.key, Sort):
+            return f"{variable.name}[{variable.type.key.members[0]}]"
+    return program.variables[0].name

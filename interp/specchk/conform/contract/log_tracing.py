@@ -1,0 +1,138 @@
+"""Logs that somebody else writes, one JSON object a line and of any shape, as recordings.
+
+    class ElectionLog(LogTracing):
+        spec, model = "raft.spec", "three"
+        kind = "@message"                       # the field that says what happened
+        ignored = {"heartbeat sent": "no step"} # kinds that are no step, each with the reason
+
+        @event("election won")
+        def won(self, e):
+            return Call("become_leader", (e["at"],))
+
+A line becomes an event with all its other fields, and with `at` (its writer), `seq`, `event` (its kind) and
+`place` (file:line); a field of the line that has one of these four names gets an underscore: `at_`.  Lines
+whose kind has no method are not steps; they are counted, and each such kind must be in `ignored`.  `names`
+has the spec's names for those of the log (nodes, clients), which are replaced wherever they are a whole text.
+
+With `per_writer`, a folder is one run, and each file is a writer (or each value of `writer`).  Lines of
+different writers have no order but these: a message's line in `sends` is before those in `receives` with the
+same key, and a line whose `box` ends before that of another begins is before it.
+
+Not here: the search for an order (`recordings.orders`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path, PurePath
+from typing import Any, ClassVar
+
+from specchk.conform.contract.recording import (
+    BadLine,
+    Event,
+    Recording,
+    read_bytes,
+    renumbered,
+)
+from specchk.conform.contract.tracing import Tracing
+
+OWN = ("at", "seq", "event", "place")
+
+
+class LogTracing(Tracing):
+    """The base of tracings of logs; see the module for its parts."""
+
+    kind: ClassVar[str] = "event"
+    writer: ClassVar[str] = ""
+    names: ClassVar[Mapping[str, str]] = {}
+    per_writer: ClassVar[bool] = False
+    time: ClassVar[str] = ""
+    within: ClassVar[float] = 0.0
+    sends: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    receives: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+
+    @classmethod
+    def kind_of(cls, line: Event) -> str:
+        """What happened, in a word; empty for a line that does not say so."""
+        value = field_of(line, cls.kind)
+        return "" if value is None else str(value)
+
+    @classmethod
+    def box(cls, found: Event) -> tuple[float, float] | None:
+        """The earliest and the latest time of an event, on one scale for all writers; None if unknown.
+
+        By default the field `time`, a number or as in ISO 8601 (in seconds), and `within` around it.
+        """
+        value = field_of(found, cls.time) if cls.time else None
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value).timestamp()
+        return None if value is None else (value - cls.within, value + cls.within)
+
+    @classmethod
+    def read(cls, path: Path) -> Recording:
+        """The recording in a file, or with `per_writer` in those of a folder; raises `BadRecording`."""
+        if not (cls.per_writer and path.is_dir()):
+            return super().read(path)
+        files = sorted(path.glob("*.ndjson"))
+        return cls.decoded(path.name, {f"{path.name}/{file.name}": read_bytes(file) for file in files})
+
+    @classmethod
+    def decoded(cls, name: str, files: Mapping[str, bytes]) -> Recording:
+        """The lines of all files that are steps; raises `BadRecording`."""
+        events: list[Event] = []
+        left: Counter[str] = Counter()
+        methods = cls.events()
+        for file, data in files.items():
+            for number, line in lines_of(file, data):
+                kind = cls.kind_of(line)
+                if kind not in methods:
+                    left[kind] += 1
+                    continue
+                writer = field_of(line, cls.writer) if cls.writer else None
+                at = PurePath(file).stem if writer is None else str(writer)
+                own = {"at": cls.names.get(at, at), "seq": 0, "event": kind, "place": f"{file}:{number}"}
+                fields = {
+                    f"{key}_" if key in OWN else key: _renamed(value, cls.names)
+                    for key, value in line.items()
+                    if key not in (cls.kind, cls.writer)
+                }
+                events.append({**fields, **own})
+        return Recording(name, {"format": cls.reads}, renumbered(events), left)
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """A value of a line, with the names of the spec in place of the log's."""
+    match value:
+        case str():
+            return names.get(value, value)
+        case list():
+            return [_renamed(item, names) for item in value]
+        case dict():
+            return {names.get(key, key): _renamed(item, names) for key, item in value.items()}
+    return value
+
+
+def field_of(line: Any, path: str) -> Any:
+    """A field of a line, or of an object in it after a dot; None if there is none."""
+    if isinstance(line, Mapping) and path in line:
+        return line[path]
+    for part in path.split("."):
+        line = line.get(part) if isinstance(line, Mapping) else None
+    return line
+
+
+def lines_of(name: str, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file with the numbers of their lines; empty lines are skipped."""
+    for number, text in enumerate(data.split(b"\n"), 1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+        except (ValueError, RecursionError):
+            line = None
+        if not isinstance(line, dict):
+            raise BadLine(name, number)
+        yield number, line

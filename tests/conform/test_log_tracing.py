@@ -1,0 +1,178 @@
+"""A log that somebody else writes is a recording: by a mapping, and in any order of its writers' lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import permutations
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from bank import SPEC, bank
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specchk.conform.contract.log_tracing import LogTracing
+from specchk.conform.contract.recording import BadRecording, Event, Recording
+from specchk.conform.contract.tracing import ANY, Call, Seen, event
+from specchk.conform.recordings.campaign import Campaign, run_campaign
+from specchk.conform.recordings.explainer import CampaignOptions
+from specchk.conform.recordings.orders import explained_in_order, in_any_order, lines_of_writers
+from specchk.conform.recordings.validate import Validator
+from specchk.conform.report.campaign_report import as_json, text, verdict
+from specchk.lang.frontend import check
+
+VALIDATOR = Validator(bank())
+
+
+class Tills(LogTracing):
+    """Coins that are moved between two accounts, as two tills of a shop would say it."""
+
+    spec, model, reads = "bank.spec", "small", "tills"
+    kind: ClassVar[str] = "what.said"
+    names: ClassVar[Mapping[str, str]] = {"alice": "a1", "bob": "a2"}
+    ignored: ClassVar[Mapping[str, str]] = {"opened": "no step"}
+
+    @event("moved", "gave")
+    def moved(self, found: Event) -> Call:
+        return Call("transfer", (found["from"], found.get("to", ANY)))
+
+    def after(self, found: Event) -> Iterable[Seen]:
+        return [Seen("left", f"balance[{found['from']}]", found["left"])] if "left" in found else []
+
+
+class Apart(Tills):
+    """Each till has a file; a coin that is given has a number, and times are boxes."""
+
+    per_writer: ClassVar[bool] = True
+    sends: ClassVar[Mapping[str, tuple[str, ...]]] = {"gave": ("coin",)}
+    receives: ClassVar[Mapping[str, tuple[str, ...]]] = {"moved": ("coin",)}
+
+    time, within = "t", 1.0
+
+
+def line(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"what": {"said": kind}, **fields}
+
+
+def written(folder: Path, **files: Sequence[Mapping[str, Any]]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, lines in files.items():
+        (folder / f"{name}.ndjson").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return folder
+
+
+def validated(cls: type[LogTracing], *paths: Path) -> Campaign:
+    return run_campaign(cls, check("bank.spec", SPEC), paths, CampaignOptions())
+
+
+def test_lines_of_any_shape_are_events_with_their_places(tmp_path):
+    """A field is renamed where an event has its own of that name; what is no step is counted."""
+    rows = [line("opened"), line("moved", at="noon", **{"from": "alice"}), line("moved", **{"from": "bob"})]
+    path = written(tmp_path / "day", till=rows) / "till.ndjson"
+    path.write_text("\n" + path.read_text())
+    recording = Tills.read(path)
+    assert recording.unmapped == {"opened": 1}
+    first, second = recording.events
+    own = {"at": "till", "seq": 1, "event": "moved", "place": "till.ndjson:3"}
+    assert first == {"what": {"said": "moved"}, "at_": "noon", "from": "a1", **own}
+    assert (second["from"], second["seq"], recording.place(2)) == ("a2", 2, "till.ndjson:4")
+    path.write_text("{} nonsense")
+    with pytest.raises(BadRecording, match=r"till\.ndjson:1: this line is not a JSON object"):
+        Tills.read(path)
+
+
+def test_lines_that_nobody_maps_prove_nothing(tmp_path):
+    """They are named with their number, whatever the other lines are; and without a step there is no pass."""
+    rows = [line("moved", **{"from": "alice", "to": "bob"}), line("closed"), line("closed"), line("opened")]
+    campaign = validated(Tills, written(tmp_path / "day", till=rows) / "till.ndjson")
+    assert verdict(campaign) == "vacuous"
+    assert "no method reads the lines `closed` (2): write a method for each" in campaign.vacuous[0]
+    assert "  unmapped    3 lines, 2 kinds: `closed` 2, `opened` 1" in text(campaign)
+    assert as_json(campaign, 21)["unmapped"] == {"closed": 2, "opened": 1}
+    nothing = validated(Tills, written(tmp_path / "night", till=[line("opened")]) / "till.ndjson")
+    assert (verdict(nothing), nothing.vacuous) == ("vacuous", ("no event was explained",))
+    assert "  power       not measured" in text(nothing)
+
+
+def test_a_line_that_is_not_explained_is_reported_as_it_is_read(tmp_path):
+    """Where both agree, the line with its place, what the spec allows, and what forbids the line."""
+    rows = [line("moved", **{"from": "alice", "to": "bob"}) for _ in range(3)]
+    report = text(validated(Tills, written(tmp_path / "day", till=rows) / "till.ndjson"))
+    parts = [
+        "the explained events before it", "a state of the spec before the event:", "  balance[a1] = 0",
+        "the unexplained event, till.ndjson:3:", "what the spec allows there: ", "transfer(a2, a1)",
+        "why the spec does not allow it", "transfer(a1, a2) is not enabled", "the smallest contradiction",
+    ]  # fmt: skip
+    places = [report.index(part) for part in parts]
+    assert places == sorted(places), report
+
+
+def test_messages_and_boxes_order_the_lines_of_several_files(tmp_path):
+    """Bob has no third coin to give before he is given one; the files alone allow that."""
+    give = line("gave", **{"from": "alice", "to": "bob", "coin": 7})
+    bob = [line("gave", **{"from": "bob", "to": "alice"}) for _ in range(3)]
+    free = written(tmp_path / "free", a=bob, b=[give])
+    explained = validated(Apart, free)
+    assert explained.tally.accepted == 1, text(explained)
+    # Here she gives hers after his third has arrived.
+    hers = [line("moved", **{"from": "alice", "to": "bob", "coin": 3})]
+    his = [*bob[:2], line("gave", **{"from": "bob", "to": "alice", "coin": 3})]
+    assert validated(Apart, written(tmp_path / "late", a=his, b=hers)).tally.blocked.count == 1
+    timed = written(
+        tmp_path / "timed", a=[{**one, "t": 1 + n} for n, one in enumerate(bob)], b=[{**give, "t": 9}]
+    )
+    assert validated(Apart, timed).tally.blocked.count == 1
+    early = written(
+        tmp_path / "early", a=[{**one, "t": 4 + n} for n, one in enumerate(bob)], b=[{**give, "t": 0}]
+    )
+    assert validated(Apart, early).tally.accepted == 1
+
+
+def test_lines_that_have_no_order_have_no_verdict(tmp_path):
+    """Each till received the other's coin before it gave its own."""
+    moved, gave = ({"from": "alice", "coin": n} for n in (1, 2)), ({"from": "bob", "coin": n} for n in (1, 2))
+    (m1, m2), (g1, g2) = ([line("moved", **one) for one in moved], [line("gave", **one) for one in gave])
+    campaign = validated(Apart, written(tmp_path / "cycle", a=[m1, g2], b=[m2, g1]))
+    assert verdict(campaign) == "vacuous"
+    assert "each of these lines is after another one, by messages or time boxes" in campaign.vacuous[0]
+    assert campaign.vacuous[0].endswith(": cycle/a.ndjson:1, cycle/b.ndjson:1")
+
+
+MOVE = st.tuples(st.sampled_from(["a1", "a2"]), st.booleans(), st.integers(0, 2), st.integers(0, 1))
+
+
+@given(st.lists(MOVE, max_size=6), st.integers(0, 2))
+def test_an_order_is_found_exactly_if_there_is_one(moves, gap):
+    """All orders, tried one by one, give the same answer."""
+    events: list[dict[str, Any]] = []
+    for n, (source, shows, left, writer) in enumerate(moves):
+        fields = {"from": source, "to": "a2" if source == "a1" else "a1", "place": f"{n}"}
+        timed = {"t": 2 * n - gap} if gap and n % 2 else {}
+        seen = {"left": left} if shows else {}
+        events.append({"at": writer, "seq": 0, "event": "moved", **fields, **seen, **timed})
+    recording = Recording("drawn", {"format": "tills"}, tuple(events))
+    lines = lines_of_writers(Apart, recording.events)
+    tracing = Apart(VALIDATOR.program, recording)
+
+    def is_allowed(order: Sequence[int]) -> bool:
+        done = [0] * len(lines.chains)
+        for number in order:
+            writer = next(n for n, chain in enumerate(lines.chains) if number in chain)
+            if lines.chains[writer][done[writer]] != number or any(
+                have < need for have, need in zip(done, lines.needs[number], strict=True)
+            ):
+                return False
+            done[writer] += 1
+        return True
+
+    def is_explained(order: Sequence[int]) -> bool:
+        ordered = Recording("drawn", recording.header, tuple(events[n] for n in order))
+        return VALIDATOR.explain(tracing.again(), ordered).blocked is None
+
+    some = any(is_allowed(order) and is_explained(order) for order in permutations(range(len(events))))
+    found, ordered = explained_in_order(VALIDATOR, tracing, recording)
+    assert (found.blocked is None) == some
+    assert is_allowed([events.index(one) for one in ordered.events])
+    assert is_allowed(in_any_order(lines, recording))
