@@ -14,8 +14,8 @@ from agreement.both import program_of
 from agreement.further_specs import further_spec
 from agreement.gathered_specs import gathered_spec
 from agreement.walked import wrong_walks
-from specchk.explore.simulate import Walks, walked
-from specchk.explore.walkers import simulate_by
+from specchk.explore.simulate import Walks
+from specchk.explore.walkers import simulate_on
 from specchk.ir.program import Program
 from specchk.native.walking.memory import WalkMemory
 from specchk.native.walking.simulation import StepChoice, simulate
@@ -52,9 +52,7 @@ def wrong_with(program: Program, seed: int) -> list[str]:
         wrong += ["other walks" for run in runs[first + 1 : first + 3] if timeless(run) != alone]
     whole = reference.search(program, FEW)
     if whole.stopped is None:
-        runs.append(
-            simulate_by(program, Walks(seed, WALKS, STEPS), lambda p, todo: (walked(p, o) for o in todo))
-        )
+        runs.append(simulate_on(program, Walks(seed, WALKS, STEPS), 1))
         known = found_in(whole)
         for run in runs:
             for what, steps in found_in(run).items():

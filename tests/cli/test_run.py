@@ -75,7 +75,6 @@ def test_the_verdict_comes_first_and_decides_the_exit_code(
         (["run", "shop.spec", "--json", "--itf", "-"], "both write to standard output"),
         (["simulate", "shop.spec", "--walks", "0"], "--walks"),
         (["simulate", "shop.spec", "--engine", "reference", "--guided"], "--guided is for the native engine"),
-        (["simulate", "shop.spec", "--master", "local", "--workers", "2"], "give only one"),
         (["simulate", "wide.spec", "--guided"], "--guided is for models that the native engine can run"),
     ],
 )

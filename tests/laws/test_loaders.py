@@ -37,7 +37,6 @@ WRITERS = {
     "specchk.conform.replay.frozen_run": "the user: the file named on the command line",
     "specchk.spark.jobs": "the driver and executors of one application, through Spark",
     "specchk.spark.parcel": "the driver of this application, through Spark",
-    "specchk.spark.walks": "the driver of this application, through Spark",
     "specchk.spark.states.rows": "executors of this application, through Spark's shuffle",
     "specchk.spark.session": "the driver: an archive of this package, in a folder of its own",
 }

@@ -12,12 +12,10 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
-from specchk.explore.simulate import Walks
 from specchk.ir.program import Program
 from specchk.search.budget import Budget
 from specchk.search.verdict import Outcome
 from specchk.spark.engine import SparkOptions, search
-from specchk.spark.walks import simulate
 from temporal.checked import Runs, program_of, verdict, violated
 from temporal.test_traps import (  # noqa: F401 - pytest collects them here once more, with this `run`
     MODEL,
@@ -60,10 +58,9 @@ def test_tlaplus_22_a_resumed_search_checks_time(run: Runs, tmp_path: Path) -> N
 
 
 def test_tlaplus_544_no_way_to_search_omits_time_in_silence(run: Runs, tmp_path: Path) -> None:
-    """Through shuffles, without a hand-over, after a violation of another kind; walks warn."""
+    """Through shuffles, without a hand-over, after a violation of another kind."""
     text = RING + "invariant small: s < 2\nliveness l: eventually s == 9\nfair go, flip\n" + MODEL
     program = program_of(text.replace("s < 2", "s < 10"), tmp_path)
     for options in ({}, {"handover": 1000}):
         assert "l" in violated(run(program, **options))
     assert set(violated(run(program_of(text, tmp_path), keep_going=True))) == {"small", "l"}
-    assert "not checked by walks: liveness l" in simulate(program, Walks(1, 3, 10, Budget()), None).warnings

@@ -24,28 +24,19 @@ from specchk.search.verdict import Inconclusive, Outcome, Trace, Violated, WalkC
 BLOCK = 50
 
 Block = tuple[Outcome, frozenset[State]]
-# Runs the walks: outcomes in the blocks' order.
-Takers = Callable[[Program, list[Walks]], Generator[Block, None, None]]
 
 
 def simulate_on(
     program: Program, walks: Walks, workers: int, on_progress: Callable[[Progress], None] | None = None
 ) -> Outcome:
     """As `simulate`, in blocks, on `workers` processes."""
-    return simulate_by(program, walks, lambda p, todo: _taken(p, todo, workers), on_progress)
-
-
-def simulate_by(
-    program: Program, walks: Walks, takers: Takers, on_progress: Callable[[Progress], None] | None = None
-) -> Outcome:
-    """As `simulate`, in blocks, on any crew of workers."""
     meter = Meter(walks.budget)
     seen: set[State] = set()
     done: list[Outcome] = []
     stopped: Inconclusive | None = None
     try:
         # Closed on the way out, which ends the processes that are ahead.
-        with closing(takers(program, blocks(walks))) as taken:
+        with closing(_taken(program, blocks(walks), workers)) as taken:
             for outcome, states in taken:
                 done.append(outcome)
                 seen |= states

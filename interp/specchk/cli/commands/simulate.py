@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import click
 
 from specchk.cli.common import Limits, ModelChoice
-from specchk.cli.engines import instead, loaded, shown_progress, spark_failures
+from specchk.cli.engines import instead, loaded, shown_progress
 from specchk.cli.groups import option, takes
 from specchk.cli.options.forms import Outputs, finish, presented
-from specchk.cli.options.spark import NO_PYSPARK
 from specchk.explore.simulate import Walks
 from specchk.explore.walkers import simulate_on
 from specchk.ir.program import Program
@@ -41,26 +40,16 @@ class Walkers:
     workers: int | None = option(
         "--workers", help="Threads (native) or processes (reference); by default one per core."
     )
-    master: str | None = option(
-        "--master", metavar="M", help="Run the walks of the reference engine on a Spark cluster."
-    )
 
     def check(self) -> None:
         """Reject incompatible options."""
-        if self.master is not None and self.workers is not None:
-            raise click.UsageError("--workers is for this machine, --master for a cluster: give only one")
-        if self.guided and (self.master is not None or self.engine != ENGINES[0]):
+        if self.guided and self.engine != ENGINES[0]:
             raise click.UsageError("--guided is for the native engine")
 
-    def walk(self, program: Program, walks: Walks, *, quiet: bool) -> Outcome:
-        """The outcome of the walks, with progress on a terminal; `quiet` for JSON output."""
+    def walk(self, program: Program, walks: Walks) -> Outcome:
+        """The outcome of the walks, with progress on a terminal."""
         workers = self.workers or cores()
         with shown_progress() as progress:
-            if self.master is not None:
-                engine = loaded("specchk.spark.walks", NO_PYSPARK)
-                with spark_failures(engine.Failed, as_json=quiet):
-                    on_spark: Outcome = engine.simulate(program, walks, self.master, progress)
-                return on_spark
             if self.engine == ENGINES[0]:
                 return self._native(program, walks, workers, progress)
             return simulate_on(program, walks, workers, progress)
@@ -95,6 +84,6 @@ def command(choice: ModelChoice, walkers: Walkers, outputs: Outputs, limits: Lim
         instance = choice.instance(as_json=outputs.as_json)
         shown = outputs.shown(instance)  # before the walks: a mistake in one is reported at once
         wanted = Walks(seed, walkers.walks, walkers.steps, budget)
-        outcome = walkers.walk(instance.program, wanted, quiet=outputs.as_json)
+        outcome = walkers.walk(instance.program, wanted)
     instance, outcome = presented(instance, outcome, limits, budget, shown)
     finish(instance, outcome, outputs, "")
