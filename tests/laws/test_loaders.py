@@ -26,7 +26,6 @@ WRITERS = {
     "specchk.native.tiers": "the process that started this one",
     "specchk.native.machine.memory": "the C library of this process",
     "specchk.processes": "the C library of this process",
-    "specchk.symbolic.workers": "a fork of this process, through a pipe",
     "specchk.symbolic.zones.members": "another member of the crew, through its parent's pipes",
     "specchk.symbolic.joins.member": "another member of the crew, through its parent's pipes",
     "specchk.conform.contract.copies": "this process: a copy of the implementation's values in memory",

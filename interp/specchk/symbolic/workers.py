@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import gc
 import os
-import pickle
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
-from io import BufferedReader, BufferedWriter
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -27,8 +26,7 @@ M = TypeVar("M")
 
 class _Process(Struct, frozen=True):
     number: int
-    calls: BufferedWriter
-    answers: BufferedReader
+    pipe: Connection
 
 
 class Workers(Generic[M]):
@@ -55,13 +53,11 @@ class Workers(Generic[M]):
     def close(self) -> None:
         """End the processes, whatever their state."""
         for process in self._processes:
-            process.answers.close()
+            process.pipe.close()
             # Closing its pipe is not enough: processes forked later have copies of that end, so it would not
             # see the end of the file.  Nothing is lost, for a member keeps nothing that others read.
             os.kill(process.number, 9)
             os.waitpid(process.number, 0)
-            with suppress(BrokenPipeError):  # of a call that was not sent
-                process.calls.close()
         self._processes.clear()
         if self._collects:
             # Otherwise all that the search made would be traversed at once; frozen, it never is.
@@ -77,8 +73,7 @@ class Workers(Generic[M]):
         # both sides: a process reads its whole call before it answers, and answers are read in order until
         # each is complete.
         for process, given in zip(self._processes, arguments, strict=True):
-            pickle.dump((method.__name__, given), process.calls)
-            process.calls.flush()
+            process.pipe.send((method.__name__, given))
         return [_raised(process) for process in self._processes]
 
     def each(self, method: Callable[..., Any], *given: Any) -> list[Any]:
@@ -86,25 +81,22 @@ class Workers(Generic[M]):
         return self.call(method, [given] * self.count)
 
     def _fork(self, number: int) -> _Process:
-        calls, answers = os.pipe(), os.pipe()
-        process = forked(partial(self._live, number, calls, answers))
-        os.close(calls[0])
-        # Otherwise a process that dies would leave its answers open here, and `_raised` would wait forever.
-        os.close(answers[1])
-        return _Process(process, os.fdopen(calls[1], "wb"), os.fdopen(answers[0], "rb"))
+        ours, theirs = Pipe()
+        process = forked(partial(self._live, number, ours, theirs))
+        # Otherwise a process that dies would leave its end open here, and `_raised` would wait forever.
+        theirs.close()
+        return _Process(process, ours)
 
-    def _live(self, number: int, calls: tuple[int, int], answers: tuple[int, int]) -> None:
+    def _live(self, number: int, ours: Connection, theirs: Connection) -> None:
         """The life of a forked process."""
-        os.close(calls[1])
-        os.close(answers[0])
-        with os.fdopen(calls[0], "rb") as incoming, os.fdopen(answers[1], "wb") as outgoing:
-            _serve(self._make(number), incoming, outgoing)
+        ours.close()
+        _serve(self._make(number), theirs)
 
 
-def _serve(member: object, incoming: BufferedReader, outgoing: BufferedWriter) -> None:
+def _serve(member: object, pipe: Connection) -> None:
     while True:
         try:
-            name, given = pickle.load(incoming)  # noqa: S301 - written by the process that forked us
+            name, given = pipe.recv()
         except EOFError:
             return
         try:
@@ -112,14 +104,13 @@ def _serve(member: object, incoming: BufferedReader, outgoing: BufferedWriter) -
         except BaseException as error:
             # Sent back and raised there: what a member cannot do (`NotSymbolic`) is a result of the search.
             answer = error
-        pickle.dump(answer, outgoing)
-        outgoing.flush()
+        pipe.send(answer)
 
 
 def _raised(process: _Process) -> Any:
     try:
-        answer = pickle.load(process.answers)  # noqa: S301 - written by our own fork
-    except EOFError:
+        answer = process.pipe.recv()
+    except (EOFError, OSError):
         # The system kills for lack of memory, and for little else: the search ends as if it were used up.
         raise MemoryError("a worker process ended unexpectedly") from None
     if isinstance(answer, BaseException):
