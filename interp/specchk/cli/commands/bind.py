@@ -13,7 +13,7 @@ from specchk.cli.common import ModelChoice, load, refusals, rejections
 from specchk.cli.groups import takes
 from specchk.cli.written import put_new
 from specchk.compile.instantiate import instantiate
-from specchk.conform.adapter.log_skeleton import example_of, lists_of_sample, sample_of
+from specchk.conform.adapter.log_skeleton import lists_of_sample, sample_of
 from specchk.conform.adapter.skeleton import filled, lists_of, words_of
 from specchk.conform.contract.recording import BadRecording, read_bytes
 from specchk.explore.walk import NoStart, started
@@ -104,7 +104,6 @@ def _write_tracing(
     words |= {
         "base": "Tracing" if seen.format else "LogTracing",
         "format": seen.format or f"{program.spec}-log/1",
-        "example": example_of(program),
     }
     lists = lists_of(program, checked.spec, initial) | lists_of_sample(seen, program, len(paths))
     template = (SKELETONS / "tracing.py.txt").read_text(encoding="utf-8")

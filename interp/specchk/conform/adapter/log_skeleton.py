@@ -22,23 +22,12 @@ from specchk.conform.adapter.skeleton import Row
 from specchk.conform.contract.log_tracing import LogTracing, field_of, lines_of
 from specchk.conform.contract.recording import BadRecording
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Map, Sort
+from specchk.ir.types import Sort
 
 # Names of fields, the likeliest first; a mark before the name, as in `@message`, does not count.
 KINDS = ("event", "kind", "type", "action", "op", "msg", "message", "name")
-WRITERS = (
-    "at",
-    "node",
-    "node_id",
-    "nodeid",
-    "server",
-    "server_id",
-    "replica",
-    "host",
-    "hostname",
-    "process",
-    "pid",
-)
+WRITERS = ("at", "node", "node_id", "nodeid", "server", "server_id", "replica", "host", "hostname", "process",
+           "pid")  # fmt: skip
 MOST_KINDS, MOST_WIDTH = 60, 40
 
 
@@ -74,7 +63,9 @@ def sample_of(files: Mapping[str, bytes], kind: str | None) -> LogSample:
 
 def _likeliest(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     """The first of some names that nearly all lines have as a field with several scalar values."""
-    fields = Counter(path for line in lines for path, value in _paths(line) if isinstance(value, str | int))
+    fields = Counter(
+        path for line in lines for path, _, value in _paths(line) if isinstance(value, str | int)
+    )
     for name in names:
         for path, count in fields.items():
             values = {str(field_of(line, path)) for line in lines}
@@ -85,19 +76,20 @@ def _likeliest(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
 
 def _enumeration(lines: Sequence[Mapping[str, Any]]) -> str:
     """The field with the fewest texts, but several, that all lines have."""
-    texts = [path for path, value in _paths(lines[0] if lines else {}) if isinstance(value, str)]
+    texts = [path for path, _, value in _paths(lines[0] if lines else {}) if isinstance(value, str)]
     values = {path: {str(field_of(line, path)) for line in lines} for path in texts}
     several = {path: one for path, one in values.items() if 1 < len(one) <= MOST_KINDS and "None" not in one}
     return min(several, key=lambda path: len(several[path]), default="")
 
 
-def _paths(line: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """The fields of a line, and those of objects in it with a dot."""
+def _paths(line: Mapping[str, Any], before: str = "", of: str = "e") -> Iterator[tuple[str, str, Any]]:
+    """The fields of a line, and those of objects in it with a dot: each with its Python text and value."""
     for key, value in line.items():
+        text = f"{of}[{json.dumps(key)}]"
         if isinstance(value, Mapping):
-            yield from _paths(value, f"{before}{key}.")
+            yield from _paths(value, f"{before}{key}.", text)
         else:
-            yield before + key, value
+            yield before + key, text, value
 
 
 def lists_of_sample(sample: LogSample, program: Program, files: int) -> dict[str, list[Row]]:
@@ -125,12 +117,9 @@ def lists_of_sample(sample: LogSample, program: Program, files: int) -> dict[str
 
 
 def _event(
-    kind: str,
-    lines: Sequence[tuple[str, Mapping[str, Any]]],
-    sample: LogSample,
-    program: Program,
+    kind: str, lines: Sequence[tuple[str, Mapping[str, Any]]], sample: LogSample, program: Program,
     taken: set[str],
-) -> Row:
+) -> Row:  # fmt: skip
     method = re.sub(r"\W+", "_", kind).strip("_").lower() or "line"
     method = f"on_{method}" if method[0].isdigit() else method
     while method in taken or keyword.iskeyword(method):
@@ -138,30 +127,19 @@ def _event(
     taken.add(method)
     values: dict[str, dict[str, None]] = {}
     for _, line in lines:
-        for path, value in _paths(line):
-            values.setdefault(path, {})[json.dumps(value)] = None
-    shown = {path: texts for path, texts in values.items() if path != sample.kind}
-    facts = [
-        f"\n    #   {_access(path)} = {_short(next(iter(texts)))}{_more(texts)}"
-        for path, texts in shown.items()
-    ]
+        for path, text, value in _paths(line):
+            if path != sample.kind:
+                values.setdefault(text, {})[json.dumps(value)] = None
+    facts = []
+    for text, every in values.items():
+        first = next(iter(every))
+        more = f"  ({len(every) - 1} more)" if len(every) > 1 else ""
+        facts.append(f"\n    #   {text} = {first[:MOST_WIDTH]}{'...' * (len(first) > MOST_WIDTH)}{more}")
     return {"event": json.dumps(kind), "count": str(len(lines)), "place": lines[0][0], "method": method,
-            "fields": "".join(facts), "call": _call(kind, list(shown), sample, program)}  # fmt: skip
+            "fields": "".join(facts), "call": _call(kind, list(values), program)}  # fmt: skip
 
 
-def _access(path: str) -> str:
-    return "e" + "".join(f"[{json.dumps(part)}]" for part in path.split("."))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= MOST_WIDTH else text[: MOST_WIDTH - 3] + "..."
-
-
-def _more(texts: Mapping[str, None]) -> str:
-    return f"  ({len(texts) - 1} more)" if len(texts) > 1 else ""
-
-
-def _call(kind: str, fields: Sequence[str], sample: LogSample, program: Program) -> str:
+def _call(kind: str, fields: Sequence[str], program: Program) -> str:
     """The likeliest action for a kind of line, with the arguments that its fields may be."""
     actions: dict[str, Action] = {action.name: action for action in program.actions}
     words = _words(kind)
@@ -172,9 +150,9 @@ def _call(kind: str, fields: Sequence[str], sample: LogSample, program: Program)
         return '"TODO action", ()'
     args: list[str] = []
     for param in actions[like].params:
-        same = [path for path in fields if path.rpartition(".")[2].lower() == param.name.lower()]
+        same = [text for text in fields if text.lower().endswith(f'["{param.name.lower()}"]')]
         is_writer = isinstance(param.type, Sort) and not args
-        args.append(_access(same[0]) if same else 'e["at"]' if is_writer else "ANY")
+        args.append(same[0] if same else 'e["at"]' if is_writer else "ANY")
     return f'"{like}", ({", ".join(args)}{"," * (len(args) == 1)})'
 
 
@@ -193,11 +171,3 @@ def _constants(program: Program) -> Iterator[str]:
     """The sizes and numbers of the model, as overrides."""
     yield from (f'"{sort.name}": "{len(sort.members)}"' for sort in program.sorts)
     yield from (f'"{one.name}": "{one.value}"' for one in program.constants if type(one.value) is int)
-
-
-def example_of(program: Program) -> str:
-    """An expression that is a part of a variable, or a variable."""
-    for variable in program.variables:
-        if isinstance(variable.type, Map) and isinstance(variable.type.key, Sort):
-            return f"{variable.name}[{variable.type.key.members[0]}]"
-    return program.variables[0].name

@@ -118,6 +118,7 @@ class CrewExplainer(Struct, frozen=True):
 def run_campaign_by(work: CrewExplainer, places: Sequence[str]) -> Campaign:
     """A campaign on the recordings at some places; raises `SpecError` if the model is too small for one."""
     begun = perf_counter()
+    work = replace(work, wanted=replace(work.wanted, recordings=len(places)))
     entries = [PlacedRecording(number, place) for number, place in enumerate(places)]
     tally = sum((answer.tally for answer in work.answers(work.pieces(entries))), Tally())
     tally = work.contradicted(tally, dict(enumerate(places)))

@@ -34,7 +34,6 @@ from specchk.conform.contract.recording import BadRecording, Recording, header_o
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.collector import kept_objects, rare_collections
 from specchk.conform.recordings.contradiction import Contradiction
-from specchk.conform.recordings.corrupt import KINDS
 from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer, constants_of
 from specchk.conform.recordings.result import Firsts, RecordingResult, Tally, tally_of
 from specchk.conform.work.forks import Claims, each
@@ -42,7 +41,6 @@ from specchk.lang.frontend import CheckedSpec
 
 # Not 1: some corrupted copies are behaviours of the spec as well (`corrupt`).
 POWER = 0.95
-LEAST_COPIES = 20  # where there are few recordings: the least of which 95 in 100 are not all
 # Beyond these the spec could be nearly anywhere, and agrees with any recording.
 MOST_MEAN, MOST_AT_ONCE = 8.0, 512
 
@@ -68,7 +66,7 @@ def run_campaign(
     """Explain all recordings in processes; raises `SpecError` if the model is too small for one."""
     begun = perf_counter()
     workers = max(1, min(wanted.workers, len(paths)))
-    wanted = replace(wanted, copies=max(1, -(-LEAST_COPIES // (len(KINDS) * len(paths)))))
+    wanted = replace(wanted, recordings=len(paths))
     parts = _explained(cls, checked, paths, dealt_by_program(cls, paths, workers), wanted)
     # As the files are, whichever process has explained which.
     results = tuple(one for _, one in sorted(chain.from_iterable(parts), key=itemgetter(0)))

@@ -24,21 +24,23 @@ from specchk.conform.recordings.validate import Explained, Validator
 from specchk.lang.frontend import CheckedSpec
 from specchk.meaning.undefined import Undefined
 
+LEAST_COPIES = 20  # of which 95 in 100 are not all
+MOST_COPIED = 1_000  # events, in copies beyond one of each kind
 MOST_CONTRADICTIONS = 3  # each may take seconds, and a reader begins with the first
 
 
 class CampaignOptions(Struct, frozen=True):
     """Settings of a campaign: `power` corrupts accepted recordings, `partial` accepts a few of many.
 
-    Of so many blocked recordings, the first ones, the smallest contradiction is searched for.  `copies` are
-    those of each kind that are made of each recording.
+    Of so many blocked recordings, the first ones, the smallest contradiction is searched for.  Where the
+    number of `recordings` is small and they are short, more copies are made of each.
     """
 
     workers: int = 1
     power: bool = True
     partial: bool = False
     seed: int = 1
-    copies: int = 1
+    recordings: int = LEAST_COPIES
     contradictions: int = MOST_CONTRADICTIONS
 
 
@@ -143,7 +145,8 @@ class RecordingExplainer:
         # shared out.
         random = Random(f"{self.wanted.seed}/{recording.name}")  # noqa: S311 - repeatable chance is wanted
         copies = []
-        for kind in KINDS * self.wanted.copies:
+        few = -(-LEAST_COPIES // (len(KINDS) * self.wanted.recordings))
+        for kind in KINDS * max(1, min(few, MOST_COPIED // max(1, len(recording.events)))):
             spoiled = spoil(recording, kind, random, self.cls(validator.program, recording))
             if spoiled is not None:
                 copies.append(Copy(kind, spoiled.what, self._is_rejected(validator, spoiled.recording)))
