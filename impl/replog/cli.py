@@ -1,4 +1,4 @@
-"""The `replog` command: `demo`, `dump`, `play`, `repair` and `sim`, each imported when it is called.
+"""The `replog` command: `demo`, `dump`, `play`, `repair`, `serve` and `sim`, each imported when it is called.
 
     0 done, all as it should be    1 something is wrong: damage found, an oracle broken, a directory unusable
     2 usage                        130 interrupted        141 the reader of a pipe went away
@@ -24,6 +24,7 @@ COMMANDS = MappingProxyType(
         "dump": ("replog.dump", "Show the contents of a log directory."),
         "play": ("replog.play", "Play a story of a cluster, command by command."),
         "repair": ("replog.repair", "Cut the damaged part off a log, and keep a copy."),
+        "serve": ("replog.serve", "Serve a directory to Kafka's clients."),
         "sim": ("replog.simulate", "Run simulated clusters with faults, repeatable from a seed."),
     }
 )

@@ -65,6 +65,7 @@ PROGRAMS = {
     "replog.dump",
     "replog.play",
     "replog.repair",
+    "replog.serve",
     "replog.simulate",
     "replog.demo",
 }
@@ -75,9 +76,10 @@ LIBRARIES = {
     "bottle": {"specchk.cli"},
     "lsprotocol": {"specchk.lsp"},
     "pygls": {"specchk.lsp"},
-    "click": {"specchk.cli", "replog.cli", "replog.dump", "replog.play", "replog.repair", "replog.simulate",
-              "replog.demo"},
+    "click": {"specchk.cli", "replog.cli", "replog.dump", "replog.play", "replog.repair", "replog.serve",
+              "replog.simulate", "replog.demo"},
     "graphviz": {"specchk.report"},
+    "kio": {"replog.run"},
     "mcp": {"specchk.mcp"},
     "pydantic": {"specchk.mcp"},
     "llvmlite": {"specchk.codegen", "specchk.native"},
@@ -106,10 +108,11 @@ HIDDEN = {
 }
 # Modules imported by name: commands, so that `--help` imports none of them, engines with a heavy library,
 # what draws, because most runs do not, pyarrow for object stores, which a task of Spark's seldom needs,
-# the parser, because trees are kept, and the names of a binding, because most imports are of a module.
+# the parser, because trees are kept, the names of a binding, because most imports are of a module, and a
+# server whose library may be missing.
 LAZY_TABLES = {
     "specchk", "specchk.cli.main", "specchk.cli.engines", "specchk.search.engines", "replog.cli",
-    "specchk.export.places", "specchk.lang.syntax.reading",
+    "replog.serve", "specchk.export.places", "specchk.lang.syntax.reading",
 }  # fmt: skip
 
 # What would let `replog.core` know of a clock, chance, a thread, a file or a log.

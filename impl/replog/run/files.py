@@ -86,29 +86,14 @@ class FileStorage:
         self._guard(lambda: self._perform(effect))
 
     def _perform(self, effect: Effect) -> None:
+        perform(self._opened(), self._key, effect, encode)
         match effect:
             case effects.Append(batches):
-                self._log().append_as_follower(b"".join(map(encode, batches)))
                 for batch in batches:
                     if isinstance(batch.body, StoredBody):
                         batch.body.written()
-            case effects.StoreEpochs(entries):
-                self._log().store_epochs(entries)
-            case effects.StoreHighWatermark(offset):
-                self._opened().checkpoint({self._key: offset})
-            case effects.Truncate(offset):
-                self._log().truncate_to(offset)
-            case effects.Flush():
-                self._log().flush()
-            case effects.AdvanceStart(offset):
-                self._log().advance_log_start(offset)
-            case effects.Reset(offset):
-                self._log().reset(offset)
             case effects.Delete():
-                self._opened().delete(*self._key)
                 self._end = self._flushed = 0
-            case _:
-                raise AssertionError(f"{effect} is no disk effect")
 
     @property
     def hw_checkpoint(self) -> int:
@@ -165,6 +150,31 @@ class FileStorage:
             return action()
         except self.failures as error:
             raise StorageError(str(error) or type(error).__name__) from error
+
+
+def perform(
+    directory: LogDirectory, key: tuple[str, int], effect: Effect, encoded: Callable[[Batch], bytes]
+) -> None:
+    """Perform a disk effect on a partition of a directory, with `encoded` for the bytes of a batch."""
+    match effect:
+        case effects.Append(batches):
+            directory.log(*key).append_as_follower(b"".join(map(encoded, batches)))
+        case effects.StoreEpochs(entries):
+            directory.log(*key).store_epochs(entries)
+        case effects.StoreHighWatermark(offset):
+            directory.checkpoint({key: offset})
+        case effects.Truncate(offset):
+            directory.log(*key).truncate_to(offset)
+        case effects.Flush():
+            directory.log(*key).flush()
+        case effects.AdvanceStart(offset):
+            directory.log(*key).advance_log_start(offset)
+        case effects.Reset(offset):
+            directory.log(*key).reset(offset)
+        case effects.Delete():
+            directory.delete(*key)
+        case _:
+            raise AssertionError(f"{effect} is no disk effect")
 
 
 def encode(batch: Batch) -> bytes:

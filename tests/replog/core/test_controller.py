@@ -318,3 +318,25 @@ def test_a_broker_is_fenced_once():
     version = cluster.controller.state.version
     cluster.expire(2)
     assert cluster.controller.state.version == version
+
+
+def test_created_and_deleted_partitions_are_announced_to_every_broker():
+    """One version of the metadata for all partitions of a request."""
+    cluster = Cluster()
+    controller = cluster.controller
+    version = controller.state.version
+    made = controller.create({"u-0": (1, 0), "u-1": (0, 2)})
+    assert [send.to for send in made] == [0, 1, 2]
+    image = made[0].message.images[-1]
+    assert (image.version, image.partitions["u-0"].leader, image.partitions["u-1"].leader) == (
+        version + 1,
+        1,
+        0,
+    )
+    gone = controller.delete(["u-0", "u-1"])
+    first, last = (send.message.images[-1] for send in gone if send.to == 1)
+    emptied = first.partitions["u-0"]
+    assert (emptied.replicas, emptied.leader, emptied.isr) == ((), NO_LEADER, ())
+    assert (emptied.leader_epoch, emptied.partition_epoch) == (1, image.partitions["u-0"].partition_epoch + 1)
+    assert set(last.partitions) == {PARTITION}
+    assert (first.version, last.version) == (version + 2, version + 3)

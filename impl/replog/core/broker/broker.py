@@ -3,9 +3,9 @@
     one partition         Send(2, FetchRequest(...))                       SetTimer(...)
     several               Send(2, ForPartition("t-0", FetchRequest(...)))  Of("t-0", SetTimer(...))
 
-The object that a runner drives: `sim.cluster.world`, for the demo on real files as well; there is no network
-server.  Partitions share the process, its membership and its metadata, and nothing
-else.  A single partition has no name, because one is enough for every property of the protocol.
+The object that a runner drives: `sim.cluster.world`, for the demo on real files as well, or
+`run.serve.host`, for clients of the network.  Partitions share the process, its membership and its metadata,
+and nothing else.  A single partition has no name, because one is enough for every property of the protocol.
 
 Invariant: a broker that has no broker epoch serves no client: it applies no metadata, so its replicas have no
 role.

@@ -17,7 +17,7 @@ placement of new partitions (`placement`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from replog.core.controller import election, reassignment
@@ -224,9 +224,35 @@ class Controller:
 
     def create_partition(self, name: str, replicas: tuple[int, ...]) -> None:
         """Create a partition whose ISR is all its replicas; it gets a leader when one of them is active."""
+        self._place(name, replicas)
+        self._remember()
+
+    def _place(self, name: str, replicas: tuple[int, ...]) -> None:
         image = PartitionImage(replicas, NO_LEADER, -1, 0, replicas)
         self.state.partitions[name] = election.next_image(image, replicas, self._rules())
-        self._remember()
+
+    def create(self, partitions: Mapping[str, tuple[int, ...]]) -> list[Effect]:
+        """Create partitions, each with its replicas, and announce them."""
+        for name, replicas in partitions.items():
+            self._place(name, replicas)
+        return self._announced()
+
+    def delete(self, partitions: Collection[str]) -> list[Effect]:
+        """Delete partitions with all their records, and announce it in two versions of the metadata."""
+        # First without a replica, so that every leader answers who waits, and every replica deletes its log.
+        for name in partitions:
+            old = self.state.partitions[name]
+            epochs = old.leader_epoch + 1, old.partition_epoch + 1
+            self.state.partitions[name] = PartitionImage((), NO_LEADER, *epochs, ())
+        out = self._announced()
+        for name in partitions:
+            del self.state.partitions[name]
+        return out + self._announced()
+
+    def _announced(self) -> list[Effect]:
+        out: list[Effect] = []
+        self._announce(out)
+        return out
 
     def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionReply:
         """Check a leader's ISR proposal, in Kafka's order of checks, and apply it if it passes (A12)."""

@@ -1,0 +1,118 @@
+"""The log directory of a broker that serves clients: a folder for each partition, batches byte for byte.
+
+The counterpart of `FileStorage` for several partitions in one directory, as Kafka has them.  High watermarks
+are gathered and written together (`checkpoint`), since each writing syncs the whole directory's checkpoints.
+
+Not here: when to checkpoint, and which partitions there are (`serve.host`).
+"""
+
+from __future__ import annotations
+
+from replog.core.effects import Append, Delete, Effect, StoreHighWatermark
+from replog.core.log.epochs import EpochCache
+from replog.core.log.logview import LogView
+from replog.core.types import Batch
+from replog.run import bodies
+from replog.run.files import perform
+from replog.run.opaque import Encoded, stamped, stored
+from replog.store.checkpoints.checkpoint import TopicPartition, parse_partition_name
+from replog.store.directory import LogDirectory
+from replog.store.files.errors import CorruptBatchError
+from replog.store.segments.batch import iterate_headers
+
+Batches = tuple[Batch, ...]
+
+
+class PartitionFiles:
+    """The partitions of one directory, by name (`orders-3`); all methods may raise `StoreError`."""
+
+    def __init__(self, directory: LogDirectory) -> None:
+        self.directory = directory
+        self._high_watermarks: dict[TopicPartition, int] = {}
+
+    def names(self) -> list[str]:
+        """Return the partitions that have a log."""
+        return [f"{topic}-{number}" for topic, number in self.directory.logs]
+
+    def recover(self, name: str) -> LogView:
+        """Return the log of a partition, read from the headers of its batches; an empty one if it is new."""
+        key = key_of(name)
+        log = self.directory.log(*key)
+        batches = (stored(header) for header in log.headers(log.log_start))
+        view = LogView(batches, None, self.directory.high_watermarks.get(key, 0), log.log_start)
+        view.epochs = EpochCache(log.epochs)
+        return view
+
+    def perform(self, name: str, effect: Effect) -> None:
+        """Perform a disk effect of a partition."""
+        key = key_of(name)
+        if isinstance(effect, StoreHighWatermark):
+            self._high_watermarks[key] = effect.offset
+            return
+        perform(self.directory, key, effect, stamped)
+        if isinstance(effect, Append):
+            for batch in effect.batches:
+                if isinstance(batch.body, Encoded):
+                    batch.body.release()
+        elif isinstance(effect, Delete):
+            self._high_watermarks.pop(key, None)
+
+    def read(self, name: str, batches: Batches) -> bytes:
+        """Return the bytes of consecutive batches of a partition."""
+        if not batches:
+            return b""
+        log = self.directory.log(*key_of(name))
+        start, end = max(batches[0].base_offset, log.log_start), batches[-1].next_offset
+        parts: list[bytes] = []
+        room = sum(map(_most_bytes, batches))
+        while start < end:
+            # Once for each segment, as a rule.
+            data = log.read(start, room, end)
+            if not data:
+                raise CorruptBatchError(f"no whole batch at offset {start} below {end}")
+            parts.append(data)
+            start = max(header.next_offset for _, header in iterate_headers(data))
+        return b"".join(parts)
+
+    def first_after(self, name: str, timestamp: int, end: int) -> tuple[int, int]:
+        """Return where the first batch with a time of at least `timestamp` begins, and its latest time.
+
+        (-1, -1) if there is none before offset `end`.
+        """
+        log = self.directory.log(*key_of(name))
+        for header in log.headers(log.log_start):
+            if header.next_offset > end:
+                break
+            if header.max_timestamp >= timestamp:
+                return max(header.base_offset, log.log_start), header.max_timestamp
+        return -1, -1
+
+    def with_values(self, name: str, batches: Batches) -> Batches:
+        """Return batches with the value of their records as bodies: those of the log of groups."""
+        data = self.read(name, batches)
+        return tuple(
+            bodies.decoded(header, data[position : position + header.size_bytes])
+            for position, header in iterate_headers(data)
+        )
+
+    def checkpoint(self) -> None:
+        """Write the high watermarks that have been stored since the last time."""
+        if self._high_watermarks:
+            self.directory.checkpoint(self._high_watermarks)
+            self._high_watermarks = {}
+
+    def close(self, broker_epoch: int) -> None:
+        """Shut the directory down cleanly."""
+        self.directory.shut_down(self._high_watermarks, broker_epoch)
+
+
+def _most_bytes(batch: Batch) -> int:
+    """Return at least the size of a batch in a segment."""
+    return batch.size_bytes + (0 if isinstance(batch.body, Encoded) else batch.count * bodies.RECORD_BYTES)
+
+
+def key_of(name: str) -> TopicPartition:
+    """Return the topic and the number of a partition."""
+    key = parse_partition_name(name)
+    assert key is not None, f"{name!r} is no partition"
+    return key

@@ -1,0 +1,294 @@
+"""The requests about records: Produce, Fetch, ListOffsets, OffsetForLeaderEpoch, DeleteRecords.
+
+Each partition of a request becomes one message of the core, and its answer one partition of the response;
+nothing is decided here that the core decides.  Here are only what the core does not see: the bytes of a batch
+(`opaque`), the size of a whole response, and the wait of a fetch for any of its partitions.
+
+A fetch asks twice: to be woken by the first partition with something to read (`wait_for_records`), and then
+for what there is (`fetch`).  In between the connection gets the memory for it.  A minimum of bytes above 1
+counts as 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from replog.core.messages import (
+    EARLIEST,
+    LATEST,
+    DeleteRecordsReply,
+    DeleteRecordsRequest,
+    EpochEndReply,
+    EpochEndRequest,
+    FetchReply,
+    FetchRequest,
+    ListOffsetsReply,
+    ListOffsetsRequest,
+    Message,
+    ProduceReply,
+    ProduceRequest,
+)
+from replog.core.types import CONSUMER, Error
+from replog.run import opaque
+from replog.run.serve.codec import Body
+from replog.run.serve.host import LARGEST_BATCH, Host
+from replog.store.files.errors import CorruptBatchError, InvalidRecordError
+
+LARGEST_RESPONSE = 4 << 20
+"""The most bytes of records in the response to one fetch, whatever it requests."""
+LONGEST_WAIT_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A partition in a request: its topic, its number, and what the request has for it."""
+
+    topic: str
+    number: int
+    body: Body
+
+    @property
+    def partition(self) -> str:
+        """Return the name of the partition."""
+        return f"{self.topic}-{self.number}"
+
+
+def places(topics: Any, name: str, partitions: str, number: str) -> Iterator[Place]:
+    """Yield the partitions of a request, whose fields have these names."""
+    for topic in topics or ():
+        for body in topic[partitions]:
+            yield Place(topic[name], body[number], body)
+
+
+def by_topic(answers: list[tuple[Place, Body]], name: str, partitions: str) -> tuple[Body, ...]:
+    """Return answers to partitions, grouped by topic in the order of the request."""
+    topics: dict[str, list[Body]] = {}
+    for place, body in answers:
+        topics.setdefault(place.topic, []).append(body)
+    return tuple({name: topic, partitions: tuple(bodies)} for topic, bodies in topics.items())
+
+
+def missing(host: Host, place: Place) -> Error:
+    """Return the reason why this broker has no replica of a partition."""
+    known = host.image.partitions.get(place.partition)
+    if known is None:
+        return Error.UNKNOWN_TOPIC_OR_PARTITION
+    # It should have one, so its files are damaged.
+    is_here = host.settings.broker_id in known.replicas
+    return Error.KAFKA_STORAGE_ERROR if is_here else Error.NOT_LEADER_OR_FOLLOWER
+
+
+async def produce(host: Host, client: int, request: Body) -> Body | None:
+    """Append batches; no answer if the producer wants none."""
+    # All partitions of a request wait together.
+    begun = [
+        (place, _append(host, client, place, request))
+        for place in places(request["topic_data"], "name", "partition_data", "index")
+    ]
+    answers = [
+        (place, _appended(host, place, await begin) if isinstance(begin, asyncio.Future) else begin)
+        for place, begin in begun
+    ]
+    if request["acks"] == 0:
+        return None
+    return {"responses": by_topic(answers, "name", "partition_responses")}
+
+
+def _append(host: Host, client: int, place: Place, request: Body) -> Body | asyncio.Future[Message]:
+    """Hand a batch to the core; return what the core will answer, or why it was not asked."""
+    if request["transactional_id"] is not None:
+        return _refused(place, Error.INVALID_REQUEST, "transactions are not supported")
+    if not host.has(place.partition):
+        return _refused(place, missing(host, place))
+    try:
+        batch = opaque.produced(place.body["records"] or b"")
+    except InvalidRecordError as error:
+        return _refused(place, Error.INVALID_RECORD, str(error))
+    except CorruptBatchError as error:
+        return _refused(place, Error.CORRUPT_MESSAGE, str(error))
+    message = ProduceRequest(host.number(), batch, request["acks"], max(request["timeout"], 0))
+    if request["acks"] == 0:
+        host.tell(client, place.partition, message)
+        return _refused(place, Error.NONE)
+    return host.ask(client, place.partition, message)
+
+
+def _refused(place: Place, error: Error, text: str | None = None) -> Body:
+    return {"index": place.number, "error_code": error, "base_offset": -1, "error_message": text}
+
+
+def _appended(host: Host, place: Place, reply: Message) -> Body:
+    assert isinstance(reply, ProduceReply)
+    return {
+        "index": place.number,
+        "error_code": reply.error,
+        "base_offset": reply.base_offset,
+        "log_append_time": -1,
+        "log_start_offset": log_start(host, place.partition) if reply.error is Error.NONE else -1,
+    }
+
+
+def log_start(host: Host, partition: str) -> int:
+    """Return where a log starts now; -1 without a replica."""
+    replica = host.broker.replicas.get(partition)
+    return -1 if replica is None else replica.state.log.log_start
+
+
+async def wait_for_records(host: Host, client: int, request: Body) -> None:
+    """Wait until a partition of a fetch has something to read, or an error, or for as long as it says."""
+    wait_ms = min(request["max_wait"], LONGEST_WAIT_MS)
+    if wait_ms <= 0 or request["min_bytes"] <= 0:
+        return
+    asked: list[asyncio.Future[Message]] = []
+    try:
+        for place in _of_fetch(request):
+            if not host.has(place.partition):
+                return
+            asked.append(host.ask(client, place.partition, _fetch_of(host, place, wait_ms, 1)))
+            if asked[-1].done():
+                return
+        # The core answers the last of them in time; not where a replica has gone.
+        if asked:
+            await asyncio.wait(asked, timeout=wait_ms / 1_000, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            await asyncio.sleep(wait_ms / 1_000)
+    finally:
+        for each in asked:
+            each.cancel()
+
+
+def most_bytes(request: Body) -> int:
+    """Return how large the records of the answer to a fetch may be."""
+    wanted: int = request.get("max_bytes", LARGEST_RESPONSE)
+    return min(max(wanted, LARGEST_BATCH), LARGEST_RESPONSE)
+
+
+def fetch(host: Host, client: int, request: Body) -> Body:
+    """Return what there is to read now."""
+    room = most_bytes(request)
+    answers: list[tuple[Place, Body]] = []
+    has_records = False
+    for place in _of_fetch(request):
+        # The first batch is returned whatever its size, of the first partition that has one.
+        limit = min(place.body["partition_max_bytes"], room)
+        answer = _read(host, client, place, limit, not has_records)
+        has_records |= bool(answer["records"])
+        room -= len(answer["records"])
+        answers.append((place, answer))
+    return {"responses": by_topic(answers, "topic", "partitions")}
+
+
+def _of_fetch(request: Body) -> Iterator[Place]:
+    return places(request["topics"], "topic", "partitions", "partition")
+
+
+def _read(host: Host, client: int, place: Place, limit: int, at_least_one: bool) -> dict[str, Any]:
+    if not host.has(place.partition):
+        reply = FetchReply(-1, missing(host, place))
+    else:
+        reply = host.now(client, place.partition, _fetch_of(host, place, 0, limit), FetchReply)
+    batches = reply.batches
+    if batches and batches[0].size_bytes > limit and not at_least_one:
+        batches = ()
+    answer: dict[str, Any] = {
+        "partition_index": place.number,
+        "error_code": reply.error,
+        "high_watermark": reply.high_watermark,
+        "last_stable_offset": reply.high_watermark,
+        "log_start_offset": reply.log_start,
+        "aborted_transactions": None,
+        "records": host.files.read(place.partition, batches),
+    }
+    if reply.diverging is not None:
+        answer["diverging_epoch"] = {"epoch": reply.diverging.epoch, "end_offset": reply.diverging.end_offset}
+    return answer
+
+
+def _fetch_of(host: Host, place: Place, wait_ms: int, limit: int) -> FetchRequest:
+    """Return a consumer's fetch; one that claims to come from a replica of this broker is a consumer's."""
+    body = place.body
+    return FetchRequest(
+        host.number(),
+        CONSUMER,
+        body.get("current_leader_epoch", -1),
+        body["fetch_offset"],
+        body.get("last_fetched_epoch", -1),
+        max_wait_ms=wait_ms,
+        max_bytes=max(limit, 0),
+    )
+
+
+async def list_offsets(host: Host, client: int, request: Body) -> Body:
+    """Return the ends of logs, and the offsets of times."""
+    answers = [
+        (place, _list_offset(host, client, place))
+        for place in places(request["topics"], "name", "partitions", "partition_index")
+    ]
+    return {"topics": by_topic(answers, "name", "partitions")}
+
+
+def _list_offset(host: Host, client: int, place: Place) -> Body:
+    if not host.has(place.partition):
+        return {"partition_index": place.number, "error_code": missing(host, place)}
+    which = place.body["timestamp"]
+    epoch = place.body.get("current_leader_epoch", -1)
+    # A time is looked up below what LATEST shows, once the core has answered for it.
+    end = which if which in (LATEST, EARLIEST) else LATEST
+    message = ListOffsetsRequest(host.number(), CONSUMER, epoch, end)
+    reply = host.now(client, place.partition, message, ListOffsetsReply)
+    answer = {"partition_index": place.number, "error_code": reply.error, "timestamp": -1}
+    if reply.error is not Error.NONE:
+        return answer
+    leader_epoch = host.broker.replicas[place.partition].state.leader_epoch
+    answer |= {"offset": reply.offset, "leader_epoch": leader_epoch}
+    if which == end:
+        return answer
+    if which < 0:
+        return answer | {"error_code": Error.INVALID_REQUEST, "offset": -1}
+    offset, timestamp = host.files.first_after(place.partition, which, reply.offset)
+    return answer | {"offset": offset, "timestamp": timestamp}
+
+
+async def epoch_ends(host: Host, client: int, request: Body) -> Body:
+    """Return where leader epochs end."""
+    answers: list[tuple[Place, Body]] = []
+    for place in places(request["topics"], "topic", "partitions", "partition"):
+        answer: dict[str, Any] = {"partition": place.number}
+        if not host.has(place.partition):
+            answer |= {"error_code": missing(host, place), "leader_epoch": -1, "end_offset": -1}
+        else:
+            current, epoch = place.body["current_leader_epoch"], place.body["leader_epoch"]
+            message = EpochEndRequest(host.number(), CONSUMER, current, epoch)
+            reply = host.now(client, place.partition, message, EpochEndReply)
+            end = reply.end
+            answer |= {"error_code": reply.error, "leader_epoch": end.epoch, "end_offset": end.end_offset}
+        answers.append((place, answer))
+    return {"topics": by_topic(answers, "topic", "partitions")}
+
+
+async def delete_records(host: Host, client: int, request: Body) -> Body:
+    """Delete the beginnings of logs."""
+    wanted = list(places(request["topics"], "name", "partitions", "partition_index"))
+    timeout_ms = max(request["timeout"], 0)
+    begun = [
+        host.ask(
+            client,
+            place.partition,
+            DeleteRecordsRequest(host.number(), place.body["offset"], timeout_ms),
+        )
+        if host.has(place.partition)
+        else missing(host, place)
+        for place in wanted
+    ]
+    answers: list[tuple[Place, Body]] = []
+    for place, begin in zip(wanted, begun, strict=True):
+        error, low = begin, -1
+        if isinstance(begin, asyncio.Future):
+            reply = await begin
+            assert isinstance(reply, DeleteRecordsReply)
+            error, low = reply.error, reply.low_watermark
+        answers.append((place, {"partition_index": place.number, "error_code": error, "low_watermark": low}))
+    return {"topics": by_topic(answers, "name", "partitions")}

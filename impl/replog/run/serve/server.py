@@ -1,0 +1,144 @@
+"""Connections: frames in, answers out, and every limit that keeps a client from harming the others.
+
+    size i32 | request  -->  budget  -->  `frames.parse`  -->  `Service.answer`  -->  size i32 | response
+
+A connection has one request at a time, as in Kafka, so answers are in the order of requests.  Bytes that are
+no request, or more of them than allowed, end their connection and nothing else.  `Limits.memory` is shared by
+the requests in hand and the answers under way: who exceeds it waits.
+
+Not here: what a request means (`service`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from replog.run.serve.codec import INT32, MalformedError
+from replog.run.serve.frames import Layouts, RefusedError, limit_of, parse, respond
+from replog.run.serve.service import Service
+
+LEAST_FRAME = 8
+"""Key, version and correlation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What clients may use: connections, bytes of one request, bytes of all, and seconds.
+
+    `stall_s` is how long the rest of a frame, or the reading of an answer, may take; `idle_s` how long a
+    connection may be without a request.
+    """
+
+    connections: int = 1_000
+    request: int = 16 << 20
+    memory: int = 128 << 20
+    stall_s: float = 30.0
+    idle_s: float = 600.0
+
+
+class Budget:
+    """An amount of bytes that is shared in order of arrival."""
+
+    def __init__(self, limit: int) -> None:
+        self._free = limit
+        self._limit = limit
+        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @asynccontextmanager
+    async def of(self, size: int) -> AsyncIterator[None]:
+        """Hold `size` bytes, as soon as they are free; a size above the limit counts as all of it."""
+        size = min(size, self._limit)
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append((size, turn))
+        self._serve()
+        try:
+            await turn
+            yield
+        finally:
+            # Who gave up before its turn has nothing to give back.
+            if turn.done() and not turn.cancelled():
+                self._free += size
+            self._serve()
+
+    def _serve(self) -> None:
+        while self._queue and (self._queue[0][1].cancelled() or self._queue[0][0] <= self._free):
+            size, turn = self._queue.popleft()
+            if not turn.cancelled():
+                self._free -= size
+                turn.set_result(None)
+
+
+class Server:
+    """The connections of one broker; `connected` is the callback of `asyncio.start_server`."""
+
+    def __init__(self, service: Service, layouts: Layouts, limits: Limits | None = None) -> None:
+        self._service = service
+        self._layouts = layouts
+        self._limits = limits or Limits()
+        self._requests = Budget(self._limits.memory // 2)
+        self._answers = Budget(self._limits.memory // 2)
+        self._open: set[asyncio.StreamWriter] = set()
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection until it ends."""
+        try:
+            if len(self._open) < self._limits.connections:
+                self._open.add(writer)
+                client = self._service.host.client()
+                while await self._serve_one(client, reader, writer):
+                    pass
+        except asyncio.IncompleteReadError:
+            # The client has sent its last request, and may still be reading the answer.
+            with suppress(ConnectionError, TimeoutError):
+                writer.close()
+                async with asyncio.timeout(self._limits.stall_s):
+                    await writer.wait_closed()
+        except (MalformedError, ConnectionError, TimeoutError):
+            # Its own fault: it concerns no other connection.
+            pass
+        finally:
+            self._open.discard(writer)
+            # A close would wait for a client that does not read.
+            writer.transport.abort()
+
+    def close(self) -> None:
+        """End all connections."""
+        for writer in tuple(self._open):
+            writer.transport.abort()
+
+    async def _serve_one(
+        self, client: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Answer one request; return whether the connection continues."""
+        limits = self._limits
+        async with asyncio.timeout(limits.idle_s):
+            size = INT32.unpack(await reader.readexactly(INT32.size))[0]
+        # Before the size is believed: only few requests may be large.
+        async with asyncio.timeout(limits.stall_s):
+            key = await reader.readexactly(2) if size >= LEAST_FRAME else b""
+        if not LEAST_FRAME <= size <= limit_of(int.from_bytes(key, "big", signed=True), limits.request):
+            raise MalformedError(f"a frame of {size} bytes")
+        async with self._requests.of(size):
+            async with asyncio.timeout(limits.stall_s):
+                frame = key + await reader.readexactly(size - len(key))
+            try:
+                request = parse(self._layouts, frame)
+            except RefusedError as error:
+                await self._write(writer, error.response)
+                return error.response is not None
+            room = await self._service.ready(client, request)
+            async with self._answers.of(room):
+                body = await self._service.answer(client, request)
+                await self._write(writer, None if body is None else respond(self._layouts, request, body))
+        return True
+
+    async def _write(self, writer: asyncio.StreamWriter, response: bytes | None) -> None:
+        """Send an answer, and wait until the client has taken most of it."""
+        if response is not None:
+            writer.writelines((INT32.pack(len(response)), response))
+            async with asyncio.timeout(self._limits.stall_s):
+                await writer.drain()

@@ -1,0 +1,254 @@
+"""The requests about the cluster: Metadata, CreateTopics, DeleteTopics, DescribeConfigs, DescribeCluster.
+
+A topic is the partitions of its name; replog gives it no id.  One setting can be chosen for a topic,
+`min.insync.replicas`; others are refused when a topic is created, and described as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from replog.core.controller.placement import assign
+from replog.core.messages import ConfigureRequest
+from replog.core.types import NO_LEADER, BrokerState, Error, MetadataImage, PartitionImage
+from replog.run.partitions import key_of
+from replog.run.serve.codec import Body
+from replog.run.serve.host import GROUPS, LARGEST_BATCH, Host
+from replog.store.files.config import DEFAULT_CONFIG
+
+TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+MOST_PARTITIONS = 1_000
+"""Of one topic, and of all topics of one request."""
+LEADER_NOT_AVAILABLE = 5
+INVALID_TOPIC = 17
+TOPIC_EXISTS = 36
+INVALID_PARTITIONS = 37
+INVALID_REPLICATION_FACTOR = 38
+INVALID_CONFIG = 40
+INTERNAL_TOPIC = key_of(GROUPS)[0]
+MIN_ISR = "min.insync.replicas"
+TOPIC, BROKER = 2, 4
+"""Types of resources with settings."""
+DEFAULT_SOURCE = 5
+UNAUTHORIZED = -(1 << 31)
+"""Authorized operations, which nobody has asked for."""
+
+Address = tuple[str, int]
+Partitions = dict[int, PartitionImage]
+
+
+def topics_of(image: MetadataImage) -> dict[str, Partitions]:
+    """Return the partitions of each topic by their numbers."""
+    topics: dict[str, Partitions] = {}
+    for name, partition in image.partitions.items():
+        topic, number = key_of(name)
+        topics.setdefault(topic, {})[number] = partition
+    return topics
+
+
+def brokers_of(host: Host, addresses: Mapping[int, Address]) -> tuple[tuple[int, Address], ...]:
+    """Return the brokers that may be used, each with its address."""
+    known = {b for b, each in host.image.brokers.items() if each.state is not BrokerState.FENCED}
+    # This one answers, whatever the metadata has of it.
+    known.add(host.settings.broker_id)
+    return tuple((broker, addresses[broker]) for broker in sorted(known) if broker in addresses)
+
+
+async def metadata(
+    host: Host, addresses: Mapping[int, Address], request: Body, version: int, creates: bool
+) -> Body:
+    """Return brokers and topics; a topic that is missing is created if client and broker allow it."""
+    topics = topics_of(host.image)
+    wanted = request["topics"]
+    # Version 0 has no null: an empty array means all topics.
+    names = sorted(topics) if wanted is None or (version == 0 and not wanted) else [t["name"] for t in wanted]
+    if creates and request.get("allow_auto_topic_creation", True):
+        absent = [n for n in dict.fromkeys(names) if n not in topics and TOPIC_NAME.fullmatch(n)]
+        if absent and len(absent) <= MOST_PARTITIONS:
+            replicas = min(len(host.settings.cluster), 3)
+            create(host, {name: assign(host.settings.cluster, 1, replicas) for name in absent})
+            topics = topics_of(host.image)
+    brokers = brokers_of(host, addresses)
+    return {
+        "brokers": tuple({"node_id": b, "host": h, "port": p, "rack": None} for b, (h, p) in brokers),
+        "cluster_id": host.catalog.cluster_id,
+        "controller_id": host.settings.broker_id,
+        "topics": tuple(_topic(host, name, topics.get(name)) for name in names),
+        "cluster_authorized_operations": UNAUTHORIZED,
+    }
+
+
+def _topic(host: Host, name: str, partitions: Partitions | None) -> Body:
+    error: int = Error.NONE
+    if partitions is None:
+        error = Error.UNKNOWN_TOPIC_OR_PARTITION if TOPIC_NAME.fullmatch(name) else INVALID_TOPIC
+    return {
+        "error_code": error,
+        "name": name,
+        "is_internal": name == INTERNAL_TOPIC,
+        "partitions": tuple(_partition(host, n, each) for n, each in sorted((partitions or {}).items())),
+        "topic_authorized_operations": UNAUTHORIZED,
+    }
+
+
+def _partition(host: Host, number: int, image: PartitionImage) -> Body:
+    def is_offline(broker: int) -> bool:
+        known = host.image.brokers.get(broker)
+        return known is None or known.state is BrokerState.FENCED
+
+    return {
+        "error_code": LEADER_NOT_AVAILABLE if image.leader == NO_LEADER else Error.NONE,
+        "partition_index": number,
+        "leader_id": image.leader,
+        "leader_epoch": image.leader_epoch,
+        "replica_nodes": image.replicas,
+        "isr_nodes": image.isr,
+        "offline_replicas": tuple(filter(is_offline, image.replicas)),
+    }
+
+
+Assignments = Mapping[str, tuple[tuple[int, ...], ...]]
+
+
+def create(host: Host, topics: Assignments) -> None:
+    """Create topics with the replicas of each partition."""
+    named = {f"{topic}-{n}": held for topic, parts in topics.items() for n, held in enumerate(parts)}
+    host.decide(host.controller.create(named))
+
+
+async def create_topics(host: Host, request: Body) -> Body:
+    """Create topics; each of them or, where it is refused, nothing of it."""
+    results: list[Body] = []
+    room = MOST_PARTITIONS
+    for topic in request["topics"]:
+        try:
+            planned = _plan(host, topic, room)
+        except RefusedTopicError as error:
+            results.append(_refusal(topic["name"], error) | {"num_partitions": -1, "replication_factor": -1})
+            continue
+        room -= len(planned)
+        results.append(
+            {"name": topic["name"], "num_partitions": len(planned), "replication_factor": len(planned[0])}
+        )
+        if not request["validate_only"]:
+            create(host, {topic["name"]: planned})
+            for setting in topic["configs"]:
+                if setting["name"] == MIN_ISR:
+                    for number in range(len(planned)):
+                        name = f"{topic['name']}-{number}"
+                        host.operate(ConfigureRequest(host.number(), name, int(setting["value"])))
+    return {"topics": tuple(results)}
+
+
+class RefusedTopicError(Exception):
+    """A topic that is not created or deleted: Kafka's error code, and the reason in words."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+def _refusal(name: str, error: RefusedTopicError) -> dict[str, Any]:
+    return {"name": name, "error_code": error.code, "error_message": str(error)}
+
+
+def _plan(host: Host, topic: Body, room: int) -> tuple[tuple[int, ...], ...]:
+    """Return the replicas of each partition of a new topic; raises `RefusedTopicError`."""
+    name, count, replicas = topic["name"], topic["num_partitions"], topic["replication_factor"]
+    cluster = host.settings.cluster
+    if not TOPIC_NAME.fullmatch(name):
+        raise RefusedTopicError(INVALID_TOPIC, "a topic's name has 1 to 249 letters, digits, '.', '_' or '-'")
+    if name in topics_of(host.image):
+        raise RefusedTopicError(TOPIC_EXISTS, f"the topic {name!r} exists already")
+    if topic["assignments"]:
+        raise RefusedTopicError(Error.INVALID_REPLICA_ASSIGNMENT, "the broker places the replicas itself")
+    # -1 stands for the broker's default, which is 1 here, and all brokers up to 3.
+    count = 1 if count == -1 else count
+    replicas = min(len(cluster), 3) if replicas == -1 else replicas
+    if not 1 <= count <= room:
+        raise RefusedTopicError(INVALID_PARTITIONS, f"a request may create 1 to {MOST_PARTITIONS} partitions")
+    if not 1 <= replicas <= len(cluster):
+        text = f"{replicas} replicas cannot be placed on {len(cluster)} brokers"
+        raise RefusedTopicError(INVALID_REPLICATION_FACTOR, text)
+    for setting in topic["configs"]:
+        _check_setting(host, setting["name"], setting["value"])
+    return assign(cluster, count, replicas)
+
+
+def _check_setting(host: Host, name: str, value: str | None) -> None:
+    if name == MIN_ISR:
+        if value is None or not value.isascii() or not value.isdecimal() or not 1 <= int(value) < 1 << 15:
+            raise RefusedTopicError(INVALID_CONFIG, f"{MIN_ISR} is a number from 1 on, not {value!r}")
+    elif value != _topic_settings(host, None).get(name):
+        raise RefusedTopicError(INVALID_CONFIG, f"replog does not support {name}={value}")
+
+
+async def delete_topics(host: Host, request: Body) -> Body:
+    """Delete topics with all their records."""
+    results: list[Body] = []
+    for name in request["topic_names"]:
+        partitions = topics_of(host.image).get(name)
+        if partitions is None:
+            refused = RefusedTopicError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        elif name == INTERNAL_TOPIC:
+            refused = RefusedTopicError(INVALID_TOPIC, "the offsets of consumer groups cannot be deleted")
+        else:
+            host.decide(host.controller.delete([f"{name}-{number}" for number in partitions]))
+            results.append({"name": name, "error_message": None})
+            continue
+        results.append(_refusal(name, refused))
+    return {"responses": tuple(results)}
+
+
+def _topic_settings(host: Host, partitions: Partitions | None) -> dict[str, str]:
+    """Return the settings of a topic, those that cannot be changed among them."""
+    chosen = next(iter(partitions.values())).min_isr if partitions else 0
+    return {
+        "cleanup.policy": "delete",
+        "compression.type": "producer",
+        "max.message.bytes": str(LARGEST_BATCH),
+        "message.timestamp.type": "CreateTime",
+        MIN_ISR: str(chosen or host.settings.min_isr),
+        "retention.bytes": "-1",
+        "retention.ms": "-1",
+        "segment.bytes": str(DEFAULT_CONFIG.segment_bytes),
+    }
+
+
+async def describe_configs(host: Host, request: Body) -> Body:
+    """Describe the settings of topics and of this broker."""
+    return {"results": tuple(_described(host, each) for each in request["resources"])}
+
+
+def _described(host: Host, resource: Body) -> Body:
+    kind, name, keys = resource["resource_type"], resource["resource_name"], resource["configuration_keys"]
+    result = {"resource_type": kind, "resource_name": name, "error_message": None}
+    settings: dict[str, str] = {}
+    if kind == TOPIC:
+        partitions = topics_of(host.image).get(name)
+        if partitions is None:
+            return result | {"error_code": Error.UNKNOWN_TOPIC_OR_PARTITION}
+        settings = _topic_settings(host, partitions)
+    elif kind == BROKER and name in ("", str(host.settings.broker_id)):
+        settings = {MIN_ISR: str(host.settings.min_isr), "message.max.bytes": str(LARGEST_BATCH)}
+    else:
+        return result | {"error_code": Error.INVALID_REQUEST, "error_message": "no such topic or broker"}
+    configs = tuple(
+        {"name": key, "value": value, "read_only": True, "config_source": DEFAULT_SOURCE}
+        for key, value in settings.items()
+        if keys is None or key in keys
+    )
+    return result | {"configs": configs}
+
+
+async def describe_cluster(host: Host, addresses: Mapping[int, Address]) -> Body:
+    """Describe the brokers."""
+    brokers = brokers_of(host, addresses)
+    return {
+        "cluster_id": host.catalog.cluster_id,
+        "controller_id": host.settings.broker_id,
+        "brokers": tuple({"broker_id": b, "host": h, "port": p} for b, (h, p) in brokers),
+        "cluster_authorized_operations": UNAUTHORIZED,
+    }

@@ -1,0 +1,224 @@
+"""Produce and fetch through the core, on real files: what goes in comes out, byte for byte."""
+
+import asyncio
+
+import pytest
+from serving import Broker, batch, batches, run
+
+from replog.core.types import Error
+from replog.run.serve.frames import Api
+from replog.store.files.errors import CorruptFileError, DirectoryInUseError
+from replog.store.segments.records import decode_batch
+
+
+def values(data: bytes) -> list[str]:
+    return [record.value.decode() for each in batches(data) for record in decode_batch(each.body.unwritten)]
+
+
+def test_a_batch_is_stamped_and_otherwise_unchanged(tmp_path):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        sent = batch("a", "b"), batch("c")
+        assert [(await broker.produce(each))["base_offset"] for each in sent] == [0, 2]
+        answer = await broker.fetch(0)
+        assert (answer["high_watermark"], answer["last_stable_offset"]) == (3, 3)
+        assert values(answer["records"]) == ["a", "b", "c"]
+        # The CRC and all after it are the producer's bytes.
+        assert answer["records"] == sent[0][:8] + sent[0][8:12] + bytes(4) + sent[0][16:] + (
+            (2).to_bytes(8, "big") + sent[1][8:12] + bytes(4) + sent[1][16:]
+        )
+
+    run(scenario)
+
+
+def test_a_fetch_may_begin_inside_a_batch_and_ends_with_its_limit(tmp_path):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        for n in range(5):
+            await broker.produce(batch(f"{n}a", f"{n}b"))
+        assert values((await broker.fetch(3))["records"])[0] == "1a"
+        # Less than a batch: one is returned all the same.
+        assert values((await broker.fetch(2, partition_max_bytes=1))["records"]) == ["1a", "1b"]
+        assert (await broker.fetch(11))["error_code"] == Error.OFFSET_OUT_OF_RANGE
+        assert (await broker.fetch(0, current_leader_epoch=7))["error_code"] == Error.UNKNOWN_LEADER_EPOCH
+
+    run(scenario)
+
+
+def test_a_fetch_waits_until_there_is_a_record(tmp_path):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        waiting = asyncio.ensure_future(broker.fetch(0, wait_ms=10_000, client=broker.host.client()))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        await broker.produce(batch("a"))
+        assert values((await waiting)["records"]) == ["a"]
+
+    run(scenario)
+
+
+def test_a_fetch_of_nothing_new_ends_in_time(tmp_path):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        began = broker.host.now_ms()
+        assert (await broker.fetch(0, wait_ms=50))["records"] == b""
+        assert broker.host.now_ms() - began >= 40
+        assert not broker.host._waiting, "nobody is left to be answered"
+
+    run(scenario)
+
+
+def test_a_retry_of_an_idempotent_producer_is_answered_with_the_first_place(tmp_path):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        first = batch("a", producer=7, first=0)
+        assert (await broker.produce(first))["base_offset"] == 0
+        assert (await broker.produce(batch("b", producer=7, first=1)))["base_offset"] == 1
+        assert (await broker.produce(first))["base_offset"] == 0
+        gap = await broker.produce(batch("c", producer=7, first=9))
+        assert gap["error_code"] == Error.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert (await broker.fetch(0))["high_watermark"] == 2
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("damage", "error"),
+    [
+        (lambda b: b[:-1] + b"?", Error.CORRUPT_MESSAGE),
+        (lambda b: b[:40], Error.CORRUPT_MESSAGE),
+        (lambda b: b"", Error.CORRUPT_MESSAGE),
+        (lambda b: b + b, Error.INVALID_RECORD),
+        (lambda b: bytes(7) + b"\1" + b[8:], Error.INVALID_RECORD),
+        (lambda b: b[:16] + b"\1" + b[17:], Error.INVALID_RECORD),
+    ],
+    ids=["crc", "short", "none", "two", "offset", "old"],
+)
+def test_what_is_no_batch_is_refused(tmp_path, damage, error):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        answer = await broker.produce(damage(batch("a")))
+        assert (answer["error_code"], answer["base_offset"]) == (error, -1)
+        assert (await broker.fetch(0))["high_watermark"] == 0
+
+    run(scenario)
+
+
+def test_a_producer_that_wants_no_answer_gets_none(tmp_path):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        assert await broker.produce(batch("a"), acks=0) is None
+        assert (await broker.fetch(0))["high_watermark"] == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_records_survive_a_restart_in_a_later_epoch(tmp_path, is_killed):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t", "u", partitions=2)
+        await broker.produce(batch("a", producer=7, first=0))
+        if is_killed:
+            broker.die()
+        else:
+            await broker.stop()
+        broker = Broker(tmp_path)
+        answer = await broker.fetch(0)
+        assert (answer["error_code"], values(answer["records"])) == (Error.NONE, ["a"])
+        assert (await broker.produce(batch("a", producer=7, first=0)))["base_offset"] == 0
+        assert (await broker.produce(batch("b", producer=7, first=1)))["base_offset"] == 1
+        ends = await broker.ask(
+            Api.OFFSET_FOR_LEADER_EPOCH,
+            topics=[
+                {
+                    "topic": "t",
+                    "partitions": [{"partition": 0, "current_leader_epoch": -1, "leader_epoch": 0}],
+                }
+            ],
+        )
+        assert ends["topics"][0]["partitions"][0] == {
+            "partition": 0,
+            "error_code": Error.NONE,
+            "leader_epoch": 0,
+            "end_offset": 1,
+        }
+        assert set(broker.host.broker.replicas) == {"__consumer_offsets-0", "t-0", "t-1", "u-0", "u-1"}
+
+    run(scenario)
+
+
+def test_offsets_of_ends_and_of_times(tmp_path):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        await broker.produce(batch("a", "b"))
+        await broker.produce(batch("c"))
+
+        async def offset(timestamp: int) -> tuple[int, int]:
+            wanted = [{"partition_index": 0, "timestamp": timestamp}]
+            answer = await broker.ask(Api.LIST_OFFSETS, topics=[{"name": "t", "partitions": wanted}])
+            found = answer["topics"][0]["partitions"][0]
+            return found["offset"], found["timestamp"]
+
+        assert [await offset(which) for which in (-1, -2)] == [(3, -1), (0, -1)]
+        # Of the batch, whose latest record is that late.
+        assert [await offset(ms) for ms in (0, 1_001, 1_002)] == [(0, 1_001), (0, 1_001), (-1, -1)]
+
+    run(scenario)
+
+
+def test_deleted_records_are_gone(tmp_path):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        for n in range(3):
+            await broker.produce(batch(str(n)))
+        for offset, expected in ((2, (Error.NONE, 2)), (9, (Error.OFFSET_OUT_OF_RANGE, -1))):
+            wanted = [{"name": "t", "partitions": [{"partition_index": 0, "offset": offset}]}]
+            answer = await broker.ask(Api.DELETE_RECORDS, topics=wanted, timeout=100)
+            found = answer["topics"][0]["partitions"][0]
+            assert (found["error_code"], found["low_watermark"]) == expected
+        assert (await broker.fetch(1))["error_code"] == Error.OFFSET_OUT_OF_RANGE
+        assert (await broker.fetch(2))["log_start_offset"] == 2
+
+    run(scenario)
+
+
+def test_a_directory_is_of_one_broker_and_of_replog(tmp_path):
+    async def scenario():
+        broker = Broker(tmp_path / "a")
+        with pytest.raises(DirectoryInUseError):
+            Broker(tmp_path / "a")
+        await broker.create("t")
+        await broker.stop()
+        (tmp_path / "a" / "replog-metadata.json").rename(tmp_path / "gone")
+        with pytest.raises(CorruptFileError, match="choose another directory"):
+            Broker(tmp_path / "a")
+        (tmp_path / "a" / "replog-metadata.json").write_text('{"format": 1}')
+        with pytest.raises(CorruptFileError, match="damaged"):
+            Broker(tmp_path / "a")
+
+    run(scenario)
+
+
+def test_a_failing_disk_stops_the_broker(tmp_path):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        # As if the device had gone.
+        broker.host.files.directory.health.fail("writing", OSError("gone"))
+        produce = asyncio.ensure_future(broker.produce(batch("a")))
+        with pytest.raises(Exception, match="gone"):
+            await broker.host.stopped
+        assert not produce.done(), "a record that is on no disk is not acknowledged"
+        produce.cancel()
+
+    run(scenario)
