@@ -111,7 +111,7 @@ def brokers(model: Decided) -> int:
     return len(sort.members)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_a_proposal_beside_a_pending_one_is_never_tried(old, today):
     """MaxShrinks was 1, so that no second one was ever refused only because of the first one."""
     spots = [f"never alone forbids the step: `{part}`" for part in PENDING]
@@ -119,7 +119,7 @@ def test_a_proposal_beside_a_pending_one_is_never_tried(old, today):
     assert not any(is_blind(today, "shrink_isr", spot) for spot in spots)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_no_model_reaches_a_partition_without_leader(old, today):
     """No broker was elected on return, and no follower fetched without a leader."""
     spots = {
@@ -132,7 +132,7 @@ def test_no_model_reaches_a_partition_without_leader(old, today):
         assert not is_blind(today, action, spot)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_three_brokers_never_crash_fence_or_shrink(old, today):
     """The only model of three had none of these steps; today's have a crash, the others are still missing."""
     (three,) = [model for model in old if brokers(model) == 3]
@@ -143,7 +143,7 @@ def test_three_brokers_never_crash_fence_or_shrink(old, today):
     assert {action for action in missing if takes(now, action)} == {"crash"}
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_the_only_model_with_power_loss_has_no_truncation(old, today):
     """No fetch ever diverged there, so no flushed record was cut."""
     (lossy,) = takes(old, "power_loss")

@@ -41,7 +41,7 @@ def again(known: Choices) -> Choices:
     return explored(parts, results, BUDGETS["gate"], about)
 
 
-@pytest.mark.system
+@pytest.mark.slow
 def test_replog_makes_the_choices_that_are_listed(known: Choices, again: Choices):
     """The same classes are never taken, and the others on the same paths."""
     assert again == known, REFRESH
