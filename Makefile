@@ -8,6 +8,9 @@
 #
 # `make docs-site` builds the documents as a static site, in .venv/site.
 #
+# `make playground` builds the playground, a page that runs specs in the browser: the folder playground/dist, for any
+# web server.  It needs Node 20 with npm.
+#
 # `make kafka` has Apache Kafka itself lose a record, step by step beside the spec, and then keep it by a repair; it
 # needs Java 17 with its compiler, and Maven, which fetches Kafka into ~/.cache/specchk/kafka.
 #
@@ -39,7 +42,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
 # The tests and the gate start hundreds of processes: without kept bytecode each compiles all modules again.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run kafka test tests system nightly gate gate-report gate-begin $(RUNS:%=gate-%) lint docs docs-site clean vsix
+.PHONY: run kafka test tests system nightly gate gate-report gate-begin $(RUNS:%=gate-%) lint docs docs-site clean vsix playground
 
 kafka: $(VENV)/.installed
 	@$(BIN)/python -m conformance.apache_kafka loss
@@ -108,6 +111,15 @@ gate-behaviour:
 
 vsix:
 	cd editors/vscode && npm ci --no-audit --no-fund && npm run package
+
+WHEELS = playground/build
+playground: $(VENV)/.installed
+	cd playground && npm ci --no-audit --no-fund
+	rm -rf $(WHEELS)
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEELS) . lark click bottle
+	$(BIN)/python -m pip download --quiet --no-deps --only-binary :all: --platform pyemscripten_2026_0_wasm32 \
+	    --python-version 3.14 --implementation cp --abi cp314 --dest $(WHEELS) msgspec
+	node playground/build.mjs
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check

@@ -81,10 +81,11 @@ def library(name: str) -> str:
     if found is None or found.origin is None:
         raise ModuleNotFoundError(f"no module named {name}", name=name)
     loader: Any = found.loader
-    texts = [loader.get_data(found.origin)]
+    files = [loader.get_data(found.origin)]
     with suppress(OSError):  # most libraries have no such file
-        texts.append(loader.get_data(str(Path(found.origin).with_name("_version.py"))))
-    return b"".join(texts).decode()
+        files.append(loader.get_data(str(Path(found.origin).with_name("_version.py"))))
+    # A digest: the files may be compiled, and are not text then.
+    return hashlib.sha256(b"".join(files)).hexdigest()
 
 
 def read(path: Path | None) -> bytes | None:

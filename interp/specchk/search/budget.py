@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -46,7 +47,8 @@ def watched(budget: Budget, end: Callable[[str], object], began: float | None = 
             return memory_limit(budget.max_memory_bytes)
         return None
 
-    if seconds is None and budget.max_memory_bytes is None:
+    # In a browser there are neither threads nor timers: only work that looks ends.
+    if (seconds is None and budget.max_memory_bytes is None) or sys.platform == "emscripten":
         yield budget
         return
     began = time.monotonic() if began is None else began

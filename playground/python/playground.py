@@ -1,0 +1,94 @@
+"""What the playground's worker calls: commands of specchk, as a terminal has them, and the explorer's server.
+
+Specs and results are files of the memory that the browser gives to Python.  What a command says and does is
+specchk's own; only the engine is chosen here, since no other has its libraries in a browser.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import BytesIO, StringIO
+from typing import Any
+from wsgiref.util import setup_testing_defaults
+
+from specchk.cli.commands.explore import HOST, application
+from specchk.cli.main import main
+from specchk.compile.instantiate import instantiate
+from specchk.explore.walk import NoStart
+from specchk.lang import frontend
+from specchk.lang.check.model_rules import claims
+from specchk.lang.text.diagnostics import SpecError
+
+Tell = Callable[[str], object]
+
+
+class Screen(StringIO):
+    """A terminal: lines that replace the one before are progress, which `tell` gets; the others are kept."""
+
+    def __init__(self, tell: Tell) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def isatty(self) -> bool:
+        """Yes: only terminals are shown progress."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        if "\r" not in text:
+            return super().write(text)
+        self._tell(text.strip())
+        return len(text)
+
+
+def command(words: Sequence[str], tell: Tell = str) -> dict[str, Any]:
+    """A command's exit code, and what it has written to standard output and standard error."""
+    out, errors, code = StringIO(), Screen(tell), 0
+    sys.argv = ["specchk", *words]
+    with redirect_stdout(out), redirect_stderr(errors):
+        try:
+            main(time.monotonic())
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+    return {"code": code, "out": out.getvalue(), "errors": errors.getvalue()}
+
+
+def check(path: str) -> dict[str, Any]:
+    """The report of `specchk check --json`, and the names of what can be run, unless it is rejected."""
+    report = json.loads(command(["check", path, "--json"])["out"])
+    try:
+        spec = frontend.check(path).spec
+    except SpecError:
+        return {"report": report, "names": None}
+    return {"report": report, "names": {
+        "models": list(spec.models),
+        "scenarios": list(spec.scenarios),
+        "properties": list(claims(spec)),
+        "witnesses": [prop.name for prop in spec.properties.values() if prop.kind == "reachable"],
+    }}  # fmt: skip
+
+
+class Explorer:
+    """The server of the explorer's page, for one model (without a name the first), without a network."""
+
+    def __init__(self, path: str, model: str) -> None:
+        self.error = ""  # why there is nothing to explore
+        try:
+            self._app = application(instantiate(frontend.check(path), model or None), "playground")
+        except (SpecError, NoStart) as error:
+            self.error = str(error)
+
+    def ask(self, name: str, body: str) -> list[Any]:
+        """The status of a request's answer, and its text."""
+        data, answered = body.encode(), []
+        environ = {
+            "REQUEST_METHOD": "POST", "PATH_INFO": f"/playground/api/{name}", "HTTP_HOST": HOST,
+            "CONTENT_LENGTH": str(len(data)), "wsgi.input": BytesIO(data),
+        }  # fmt: skip
+        setup_testing_defaults(environ)
+        parts = self._app(environ, lambda status, _headers, _error=None: answered.append(status))
+        return [int(answered[0].split()[0]), b"".join(parts).decode()]

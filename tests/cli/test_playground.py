@@ -1,0 +1,71 @@
+"""The Python of the playground, on this machine: commands in this process, what is progress, the explorer."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+JUGS = str(ROOT / "spec/examples/die_hard.spec")
+
+
+@pytest.fixture
+def playground() -> Iterator[ModuleType]:
+    path = ROOT / "playground/python/playground.py"
+    spec = importlib.util.spec_from_file_location("playground_entry", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    words, cycles, limit = sys.argv, gc.get_threshold(), sys.getrecursionlimit()
+    yield module
+    sys.argv = words
+    gc.set_threshold(*cycles)
+    sys.setrecursionlimit(limit)
+
+
+def test_a_command_gives_its_code_and_its_output(playground: ModuleType, tmp_path: Path):
+    page = tmp_path / "report.html"
+    done = playground.command(["run", JUGS, "--engine", "reference", "--json", f"--html={page}"])
+    report = json.loads(done["out"])
+    assert (done["code"], report["verdict"], report["states_distinct"]) == (10, "violated", 14)
+    assert "never_four" in page.read_text()
+    assert playground.command(["run", JUGS, "--model=nine"])["code"] == 30
+    assert playground.command(["walk"])["code"] == 2
+
+
+def test_lines_that_are_replaced_are_progress(playground: ModuleType):
+    told: list[str] = []
+    screen = playground.Screen(told.append)
+    for text in ("\r12 states", "\r34 states  ", "Error: no\n"):
+        screen.write(text)
+    assert (told, screen.getvalue()) == (["12 states", "34 states"], "Error: no\n")
+
+
+def test_a_check_has_the_names_of_what_can_be_run(playground: ModuleType, tmp_path: Path):
+    names = playground.check(JUGS)["names"]
+    assert names == {
+        "models": ["solve", "all_states"], "scenarios": ["by_hand"],
+        "properties": ["never_four", "four"], "witnesses": ["four"],
+    }  # fmt: skip
+    wrong = tmp_path / "wrong.spec"
+    wrong.write_text(Path(JUGS).read_text().replace("small", "smal", 1))
+    found = playground.check(str(wrong))
+    assert found["names"] is None
+    assert {error["code"] for error in found["report"]["diagnostics"]} == {"S201"}
+
+
+def test_the_explorer_answers_as_its_server_does(playground: ModuleType):
+    explorer = playground.Explorer(JUGS, "solve")
+    status, text = explorer.ask("position", json.dumps({"path": [0]}))
+    assert (status, len(json.loads(text)["enabled"])) == (200, 6)
+    status, text = explorer.ask("position", json.dumps({"path": [0, 99]}))
+    assert (status, json.loads(text)) == (404, {"error": "this path is not a behaviour of the spec"})
+    assert "nine" in playground.Explorer(JUGS, "nine").error
