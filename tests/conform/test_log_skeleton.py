@@ -56,7 +56,7 @@ def test_a_skeleton_names_the_fields_and_refuses_the_log(tmp_path, lines, kind, 
     cls = load_tracing(tmp_path / "tracing.py")
     assert issubclass(cls, LogTracing)
     assert (cls.kind, cls.writer, cls.ignored) == (kind, writer, {})
-    assert '# TODO 1 x "transferred", the first is log.ndjson:1' in text
+    assert '# UNMAPPED 1 x "transferred", the first is log.ndjson:1' in text
     assert "transfer(a: Account, b: Account)" in text
     assert 'Call("toss", ())' in text
     campaign = run_campaign(cls, check("bank.spec", SPEC), [tmp_path / "log.ndjson"], CampaignOptions())

@@ -147,7 +147,7 @@ def _call(kind: str, fields: Sequence[str], program: Program) -> str:
     # The most words in common, and then the shortest name: fewer words of it are not in the kind.
     like = min(actions, key=lambda name: (-shared[name], len(_words(name)), name))
     if not shared[like]:
-        return '"TODO action", ()'
+        return '"an action", ()'
     args: list[str] = []
     for param in actions[like].params:
         same = [text for text in fields if text.lower().endswith(f'["{param.name.lower()}"]')]
