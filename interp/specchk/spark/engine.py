@@ -49,7 +49,7 @@ from specchk.spark.homes import NO_HOMES, Homes, tasks_of
 from specchk.spark.parcel import Parcel, host_of
 from specchk.spark.reach import check_scratch, require_reach, token_in
 from specchk.spark.reasons import SPARK_FAILED, ended_by, given_up, native_alone, refuse
-from specchk.spark.session import ShownProgress, local_session, session
+from specchk.spark.session import local_session, session
 from specchk.spark.stages import LevelMaker, Made, Watch, remove_tables
 from specchk.spark.states.loaded import Crowded, LedgerStates
 from specchk.spark.states.slices import Slice, Slices, SliceTally, SpoiledSlice, folder_of
@@ -143,7 +143,6 @@ class SparkEngine(Engine[int]):
     explain: Explainer = field(init=False)
     handed: ledger.Handed = field(init=False)
     homes: Homes = field(init=False)
-    shown: ShownProgress = field(init=False)
     parcel: Any = field(init=False)  # a broadcast of the packed parcel
     packed: bytes = field(init=False)
     made: Generator[Made, None, None] | None = field(init=False, default=None)
@@ -230,7 +229,10 @@ class SparkEngine(Engine[int]):
         self.parcel = self.context.broadcast(self.packed)
         self.handed, self.tally, self.outside = handed, handed.tally, handed.outside
         self.homes = Homes(self.context, handed.partitions)
-        self.shown = ShownProgress(self.context, handed.run, self.program.spec)
+
+    def describe(self, text: str) -> None:
+        """Describe the next jobs of this thread in Spark's own UI; they are cancelled as a group."""
+        self.context.setJobGroup(self.handed.run, f"specchk {self.program.spec}: {text}")
 
     @property
     def _slices(self) -> Slices:
@@ -241,7 +243,7 @@ class SparkEngine(Engine[int]):
         # `Search.run` adds the size of each frontier, and of this one again.
         frontier = self.search.levels.pop()
         makes = LevelMaker(
-            self.context, self.parcel, self.handed, self._slices, self.shown.describe, self.search.levels
+            self.context, self.parcel, self.handed, self._slices, self.describe, self.search.levels
         )
         self.made = makes.made(self.homes, self._within_time)
         return frontier
@@ -259,7 +261,6 @@ class SparkEngine(Engine[int]):
                 self.is_exhausted = not size
                 # Not for the empty level at the end: a complete search has not used up its budget.
                 if size:
-                    self.shown.level([*self.search.levels, size], self.search.meter.seconds)
                     self.search.look(sum(self.search.levels) + size, self.tally.generated, size)
                 return size
         return 0
@@ -316,7 +317,6 @@ class SparkEngine(Engine[int]):
         # Only now, when all cores are free for it.
         if self.made is not None:
             self.made.close()
-        self.shown.now(self.search.levels, self.search.meter.seconds)
         if not self.homes.is_known:
             self.findings.notes.append(NO_HOMES)
         try:
@@ -334,7 +334,7 @@ class SparkEngine(Engine[int]):
         many, wanted = self.handed.partitions, tuple(target)
         if self.search.levels[level] > SMALL_LEVEL:
             with suppress(*SPARK_FAILED):  # without Spark the driver does it: it reaches the ledger, too
-                self.shown.describe(f"a trace through level {level + 1}")
+                self.describe(f"a trace through level {level + 1}")
                 numbers = self.context.parallelize(range(many), tasks_of(self.context, many))
                 task = partial(precede, self.parcel, level, wanted)
                 return min(numbers.mapPartitions(task).collect(), default=None)
@@ -355,7 +355,7 @@ class SparkEngine(Engine[int]):
     def export_source(self) -> SliceSource:
         """The slices of all levels, for an export."""
         levels = len([size for size in self.search.levels if size])
-        self.shown.describe("export the states")
+        self.describe("export the states")
         return SliceSource(self.context, self.parcel, self.packed, levels, levels - (not self.is_exhausted))
 
     def release(self) -> None:
@@ -363,7 +363,7 @@ class SparkEngine(Engine[int]):
         if self.steps is not None:
             self.steps.release()
         with suppress(*SPARK_FAILED):
-            self.shown.describe("remove tables")
+            self.describe("remove tables")
             remove_tables(self.context, self.parcel, host_of(self.packed))
 
     def totals(self) -> Totals:

@@ -10,15 +10,13 @@ import atexit
 import os
 import signal
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from threading import Event, Timer, current_thread, main_thread
 from typing import Any
 
-from msgspec import Struct, field
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -29,7 +27,6 @@ from specchk.spark import reasons
 from specchk.spark.worker import probe
 
 LOCAL = "local[2]"
-SHOWN_EVERY_S = 1.0
 EXECUTORS_S = 90.0  # seconds that a standalone master has to give the first task an executor
 _SMALL_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # cores are for the search; Spark only moves bytes
 _SETTINGS = (
@@ -231,36 +228,3 @@ def _answered(context: SparkContext, many: int) -> list[tuple[str, str, tuple[st
         raise Unavailable(f"Spark's workers cannot run a task: {reasons.root_cause(str(error))}") from error
     finally:
         timer.cancel()
-
-
-class ShownProgress(Struct):
-    """A search shown in Spark's own UI and REST API: descriptions of its jobs, and its progress.
-
-    On one machine all levels are one job, whose description Spark keeps as it was at the start; and
-    accumulators of Python are not shown.  So progress is shown by jobs without tasks, which are complete at
-    once, and have the line as their description; one in `SHOWN_EVERY_S` at most, and one at the end.
-    `group`: of the jobs, by which they are cancelled.
-    """
-
-    context: SparkContext
-    group: str
-    spec: str
-    _next: float = field(default=0.0)
-
-    def describe(self, text: str) -> None:
-        """Describe the next jobs of this thread."""
-        self.context.setJobGroup(self.group, f"specchk {self.spec}: {text}")
-
-    def level(self, sizes: Sequence[int], seconds: float) -> None:
-        """Show the last of the levels, unless another one was shown just before."""
-        if time.monotonic() >= self._next:
-            self.now(sizes, seconds)
-
-    def now(self, sizes: Sequence[int], seconds: float) -> None:
-        """Show level, states and rate; nothing if Spark's process has ended."""
-        level, states = len([size for size in sizes if size]), sum(sizes)
-        with suppress(*reasons.SPARK_FAILED):
-            self.describe(f"level {level}, {states} states, {int(states / max(seconds, 1e-3))} a second")
-            # Without partitions: Spark notes its beginning and its end, and starts no task.
-            self.context._jsc.emptyRDD().count()
-        self._next = time.monotonic() + SHOWN_EVERY_S
