@@ -6,7 +6,7 @@
 #
 # `make vsix` builds the extension for VS Code, editors/vscode/dist/specchk.vsix; it needs Node 20 with npm.
 #
-# `make docs-site` builds the documents as a static site, in .venv/site.
+# `make docs-site` builds the documents as a static site, in .venv/site, with the playground if that was built.
 #
 # `make playground` builds the playground, a page that runs specs in the browser: the folder playground/dist, for any
 # web server.  It needs Node 20 with npm.
