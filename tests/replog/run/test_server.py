@@ -56,7 +56,7 @@ def serving(scenario, limits=QUICK):
 
     async def whole():
         echo, opened = Echo(), []
-        server = Server(echo, echo, limits)
+        server = echo.server = Server(echo, echo, limits)
         sockets = await asyncio.start_server(server.connected, "127.0.0.1", 0)
 
         async def connect():
@@ -67,7 +67,7 @@ def serving(scenario, limits=QUICK):
             await scenario(echo, connect)
         finally:
             sockets.close()
-            server.close()
+            await server.close()
             for _, writer in opened:
                 writer.transport.abort()
             await asyncio.sleep(0.02)
@@ -185,3 +185,16 @@ def test_requests_wait_for_memory():
             assert await answer(reader) == 1
 
     serving(scenario, Limits(connections=5, request=1_000, memory=2_000, stall_s=2, idle_s=2))
+
+
+def test_the_end_of_the_server_ends_connections_that_wait(caplog):
+    async def scenario(echo, connect):
+        echo.release.clear()
+        reader, writer = await connect()
+        writer.write(frame(1))
+        await asyncio.sleep(0.02)
+        await echo.server.close()
+        assert await reader.read() == b""
+
+    serving(scenario)
+    assert not caplog.records, "asyncio has nothing to say about it"

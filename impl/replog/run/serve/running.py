@@ -56,7 +56,7 @@ async def _run(
         ready(broker, port)
         await broker.stopped
         sockets.close()
-        serving.close()
+        await serving.close()
     finally:
         # Without effect after a clean stop.
         broker.files.directory.abandon()

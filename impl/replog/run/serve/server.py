@@ -81,13 +81,15 @@ class Server:
         self._limits = limits or Limits()
         self._requests = Budget(self._limits.memory // 2)
         self._answers = Budget(self._limits.memory // 2)
-        self._open: set[asyncio.StreamWriter] = set()
+        self._open: set[asyncio.Task[None]] = set()
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection until it ends."""
+        task: asyncio.Task[None] | None = asyncio.current_task()
+        assert task is not None, "a server calls this in a task"
         try:
             if len(self._open) < self._limits.connections:
-                self._open.add(writer)
+                self._open.add(task)
                 client = self._service.host.client()
                 while await self._serve_one(client, reader, writer):
                     pass
@@ -97,18 +99,21 @@ class Server:
                 writer.close()
                 async with asyncio.timeout(self._limits.stall_s):
                     await writer.wait_closed()
-        except (MalformedError, ConnectionError, TimeoutError):
-            # Its own fault: it concerns no other connection.
+        except (MalformedError, ConnectionError, TimeoutError, asyncio.CancelledError):
+            # Its own fault, which concerns no other connection, or the end of all (`close`).
             pass
         finally:
-            self._open.discard(writer)
+            self._open.discard(task)
             # A close would wait for a client that does not read.
             writer.transport.abort()
 
-    def close(self) -> None:
-        """End all connections."""
-        for writer in tuple(self._open):
-            writer.transport.abort()
+    async def close(self) -> None:
+        """End all connections, whatever they wait for."""
+        tasks = tuple(self._open)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     async def _serve_one(
         self, client: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
