@@ -1,9 +1,10 @@
 # ruff: noqa: C901, N802, N815 - a method is named after its node, one long match after its operators
 """An independent oracle: the meaning of specs read off the checked syntax tree, slowly.
 
-Nothing of `core` or `ir` is used.  Values are Python's own - ints, names as strings, frozensets,
-tuples for sequences, `Dict` (a hashable dict) for records, maps and the counts of bags, `()` or
-`("some", x)` for options, (tag, Dict) for unions - and every construct is one recursive case.
+Nothing of the product is used but that tree, with its types and models (`tests/laws/test_page.py`).
+Values are Python's own - ints, names as strings, frozensets, tuples for sequences, `Dict` (a hashable dict)
+for records, maps and the counts of bags, `()` or `("some", x)` for options, (tag, Dict) for unions - and
+every construct is one recursive case.
 `Nothing` is raised where there is no value, `Cut` where a step would pass a horizon.  A path through an
 action collects its changes unevaluated: they mean nothing unless all of its conditions hold.
 """

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from contextlib import nullcontext, suppress
+from pathlib import Path
 from types import MappingProxyType
 
 import pytest
@@ -18,6 +20,8 @@ from specchk.symbolic.induction.encode.exprs import encode
 from specchk.symbolic.induction.encode.scope import Unencodable, of_state
 from specchk.symbolic.induction.encode.states import ModelReader
 
+TREE = {"lang.check", "lang.check.models", "lang.frontend", "lang.syntax", "lang.syntax.tree"}
+NAIVE = sorted((Path(__file__).parents[1] / "core").glob("naive*.py"))
 LISTED = (Op.SUBSETS, Op.MAPS)  # which the encoding refuses if they are many
 SHORTCUTS = [op for op in rules.DERIVED if op in expressions.RULES]
 
@@ -63,3 +67,14 @@ def test_the_encoding_of_an_operator_is_the_meaning(op: Op) -> None:
                 tree = encode(on_constants(expr, values), scope)
                 value = None if True in scope.faults else ModelReader(None).value(tree, expr.type)
                 assert value == wanted, values
+
+
+@pytest.mark.parametrize("file", NAIVE, ids=lambda file: file.name)
+def test_the_second_reading_uses_the_checked_tree_alone(file: Path) -> None:
+    """Engines that read one page err together: the naive interpreter has nothing of it."""
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    names = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    names += [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    used = {name.removeprefix("specchk.") for name in names if name.startswith("specchk")}
+    assert used
+    assert used <= TREE

@@ -345,7 +345,7 @@ class Op(Enum):
     IN_SET = Card("in", (object, Set), _member, marks="truth")
     SUBSET = Card("subset", (Set, Set), _compared, marks="truth", loops=True)
     UNION = Card("union", (Set, Set), lambda kinds, _: hull(*kinds))
-    INTERSECT = Card("intersect", (Set, Set), _rest, loops=True)
+    INTERSECT = Card("intersect", (Set, Set), _rest)
     DIFFERENCE = Card("-", (Set, Set), _rest)
     CARD = Card("card", (Set,), _card)
     SUBSETS = Card("subsets", (Set,), _subsets, _many_subsets, is_part=True, loops=True)

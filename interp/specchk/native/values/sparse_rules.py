@@ -76,7 +76,8 @@ def _union(e: Emitter, expr: Apply) -> Val:
 
 SPARSE_RULES: MappingProxyType[Op, Rule] = MappingProxyType(
     {
-        Op.SET: _set, Op.RANGE: _range, Op.UNION: _union, Op.DIFFERENCE: _by_rule,
+        Op.SET: _set, Op.RANGE: _range, Op.UNION: _union,
+        Op.INTERSECT: _by_rule, Op.DIFFERENCE: _by_rule,
         Op.CARD: lambda e, x: e.codes.sparse.size(of_shape(x.args[0].type, Set), e.value(x.args[0])),
     }
 )  # fmt: skip
