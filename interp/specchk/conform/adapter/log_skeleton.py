@@ -28,18 +28,20 @@ from specchk.ir.types import Sort
 KINDS = ("event", "kind", "type", "action", "op", "msg", "message", "name")
 WRITERS = ("at", "node", "node_id", "nodeid", "server", "server_id", "replica", "host", "hostname", "process",
            "pid")  # fmt: skip
-MOST_KINDS, MOST_WIDTH = 60, 40
+ACTORS = (*WRITERS, "client", "worker", "actor", "owner", "user", "from")
+MOST_KINDS, MOST_WIDTH, MOST_VALUES = 60, 40, 4
 
 
 class LogSample(Struct, frozen=True):
     """The lines of a sample with their places; `kind` and `writer` are fields, the latter empty for the file.
 
-    `format` is that of recordings with a header, empty for other logs.
+    `actor` says in some lines who acts; `format` is that of recordings with a header, empty for other logs.
     """
 
     lines: tuple[tuple[str, Mapping[str, Any]], ...]
     kind: str
     writer: str
+    actor: str
     format: str
 
 
@@ -51,25 +53,26 @@ def sample_of(files: Mapping[str, bytes], kind: str | None) -> LogSample:
     header = placed[0][1].get("format") if placed else None
     if isinstance(header, str) and placed[-1][1].get("end") is True:
         steps = [item for item in placed if "seq" in item[1]]
-        return LogSample(tuple(steps), "event", "at", header)
+        return LogSample(tuple(steps), "event", "at", "at", header)
     lines = [line for _, line in placed]
     kind = kind or _likeliest(lines, KINDS) or _enumeration(lines)
     if not any(field_of(line, kind) is not None for line in lines):
         says = f"no line has the field `{kind}`" if kind else "no field says what happened in a line"
         raise BadRecording(f"{', '.join(files)}: {says}; name that field with --kind")
     writer = "" if len(files) > 1 else _likeliest(lines, WRITERS)
-    return LogSample(tuple(placed), kind, writer, "")
+    actor = writer or ("" if len(files) > 1 else _likeliest(lines, ACTORS, 0))
+    return LogSample(tuple(placed), kind, writer, actor, "")
 
 
-def _likeliest(lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
-    """The first of some names that nearly all lines have as a field with several scalar values."""
+def _likeliest(lines: Sequence[Mapping[str, Any]], names: Sequence[str], share: float = 0.9) -> str:
+    """The first of some names that such a share of all lines has as a field with several scalar values."""
     fields = Counter(
         path for line in lines for path, _, value in _paths(line) if isinstance(value, str | int)
     )
     for name in names:
         for path, count in fields.items():
-            values = {str(field_of(line, path)) for line in lines}
-            if path.lower().strip("@_$") == name and count >= 0.9 * len(lines) and len(values) > 1:
+            values = {str(field_of(line, path)) for line in lines} - {"None"}
+            if path.lower().strip("@_$") == name and count >= share * len(lines) and len(values) > 1:
                 return path
     return ""
 
@@ -99,11 +102,10 @@ def lists_of_sample(sample: LogSample, program: Program, files: int) -> dict[str
         value = field_of(line, sample.kind)
         kinds.setdefault("" if value is None else str(value), []).append((place, line))
     is_log = not sample.format
-    files_of = {place: PurePath(place.rpartition(":")[0]).stem for place, _ in sample.lines}
     names = {
-        str(field_of(line, sample.writer)) if sample.writer else files_of[place]
+        str(field_of(line, sample.actor)) if sample.actor else PurePath(place.rpartition(":")[0]).stem
         for place, line in sample.lines
-    }
+    } - {"None"}
     taken = set(dir(LogTracing))
     return {
         "events": [_event(kind, lines, sample, program, taken) for kind, lines in kinds.items()],
@@ -133,13 +135,15 @@ def _event(
     facts = []
     for text, every in values.items():
         first = next(iter(every))
+        shown = first[:MOST_WIDTH] + "..." * (len(first) > MOST_WIDTH)
+        few = len(every) <= MOST_VALUES and max(map(len, every)) <= MOST_WIDTH // MOST_VALUES
         more = f"  ({len(every) - 1} more)" if len(every) > 1 else ""
-        facts.append(f"\n    #   {text} = {first[:MOST_WIDTH]}{'...' * (len(first) > MOST_WIDTH)}{more}")
+        facts.append(f"\n    #   {text} = {' | '.join(every) if few else shown + more}")
     return {"event": json.dumps(kind), "count": str(len(lines)), "place": lines[0][0], "method": method,
-            "fields": "".join(facts), "call": _call(kind, list(values), program)}  # fmt: skip
+            "fields": "".join(facts), "call": _call(kind, list(values), sample.actor, program)}  # fmt: skip
 
 
-def _call(kind: str, fields: Sequence[str], program: Program) -> str:
+def _call(kind: str, fields: Sequence[str], actor: str, program: Program) -> str:
     """The likeliest action for a kind of line, with the arguments that its fields may be."""
     actions: dict[str, Action] = {action.name: action for action in program.actions}
     words = _words(kind)
@@ -151,8 +155,9 @@ def _call(kind: str, fields: Sequence[str], program: Program) -> str:
     args: list[str] = []
     for param in actions[like].params:
         same = [text for text in fields if text.lower().endswith(f'["{param.name.lower()}"]')]
-        is_writer = isinstance(param.type, Sort) and not args
-        args.append(same[0] if same else 'e["at"]' if is_writer else "ANY")
+        if isinstance(param.type, Sort) and not args:
+            same += [text for text in fields if text == f"e[{json.dumps(actor)}]"] + ['e["at"]']
+        args.append(same[0] if same else "ANY")
     return f'"{like}", ({", ".join(args)}{"," * (len(args) == 1)})'
 
 
@@ -162,9 +167,10 @@ def _words(name: str) -> set[str]:
 
 
 def _names(writers: Sequence[str], program: Program) -> Iterator[str]:
-    """Each writer's name with one of the first sort that has enough, or with itself."""
-    own = next((sort.members for sort in program.sorts if len(sort.members) >= len(writers)), writers)
-    return (f"{json.dumps(writer)}: {json.dumps(name)}" for writer, name in zip(writers, own, strict=False))
+    """Each writer's name with one of the spec's first sort, as if that had enough; or with itself."""
+    stem = program.sorts[0].members[0].rstrip("0123456789") if program.sorts else ""
+    for number, writer in enumerate(writers, 1):
+        yield f"{json.dumps(writer)}: {json.dumps(f'{stem}{number}' if stem else writer)}"
 
 
 def _constants(program: Program) -> Iterator[str]:

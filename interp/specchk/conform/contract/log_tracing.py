@@ -30,13 +30,7 @@ from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
-from specchk.conform.contract.recording import (
-    BadLine,
-    Event,
-    Recording,
-    read_bytes,
-    renumbered,
-)
+from specchk.conform.contract.recording import BadLine, Event, Recording, asked, read_bytes, renumbered
 from specchk.conform.contract.tracing import Tracing
 
 OWN = ("at", "seq", "event", "place")
@@ -87,7 +81,8 @@ class LogTracing(Tracing):
         methods = cls.events()
         for file, data in files.items():
             for number, line in lines_of(file, data):
-                kind = cls.kind_of(line)
+                with asked(f"{file}:{number}: `kind_of` cannot be computed"):
+                    kind = cls.kind_of(line)
                 if kind not in methods:
                     left[kind] += 1
                     continue

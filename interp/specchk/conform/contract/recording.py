@@ -14,11 +14,14 @@ Not here: what events mean (`tracing`), and whether a spec explains them (`valid
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+
+from specchk.conform.contract.failures import LEAVING, is_implementations
 
 Event = Mapping[str, Any]
 
@@ -64,6 +67,17 @@ def shown_after(event: Event) -> Mapping[str, Any]:
     """The fields that an event shows in `after`; one that is no object is a field of that name."""
     shown = event.get("after")
     return shown if isinstance(shown, Mapping) else {} if shown is None else {"after": shown}
+
+
+@contextmanager
+def asked(what: str) -> Iterator[None]:
+    """A context in which an exception of a tracing's method is a `BadRecording` that begins with `what`."""
+    try:
+        yield
+    except LEAVING as error:  # nothing has checked what the method reads
+        if not is_implementations(error):
+            raise
+        raise BadRecording(f"{what}: {type(error).__name__}: {error}") from error
 
 
 def read_bytes(path: Path) -> bytes:

@@ -82,28 +82,27 @@ def _flipped_line(recording: Recording, random: Random, tracing: Tracing) -> Spo
     events = list(recording.events)
     for at in random.sample(range(len(events)), min(len(events), MOST_TRIED)):
         event = events[at]
-        fields = sorted(set(event) - {"at", "seq", "event", "place"})
-        random.shuffle(fields)
-        for field in fields:
-            others = {
-                repr(one[field]): one[field] for one in events if one.get(field, event[field]) != event[field]
-            }
-            value = others[random.choice(sorted(others))] if others else _other(event[field], random)
+        for field in random.sample(
+            fields := sorted(set(event) - {"at", "seq", "event", "place"}), len(fields)
+        ):
+            own = event[field]
+            others = {repr(one[field]): one[field] for one in events if one.get(field, own) != own}
+            value = others[random.choice(sorted(others))] if others else _other(own, random)
             changed = {**event, field: value}
-            if (before := _read(tracing, event)) and before != _read(tracing, changed):
+            if (read := _read(tracing, event)) is not None and repr(read) != repr(_read(tracing, changed)):
                 what = f"{field} of {_named(events, at)} is {value!r}"
                 events[at] = changed
                 return SpoiledCopy(what, replace(recording, events=tuple(events)))
     return None
 
 
-def _read(tracing: Tracing, event: Event) -> str:
-    """An event's meaning as text, by itself; empty if it has none."""
+def _read(tracing: Tracing, event: Event) -> Any:
+    """An event's ways by itself, what it shows, and the silent steps before it; None without a meaning."""
     try:
         meaning = tracing.again().meaning(event)
     except ImpossibleEvent:
-        return ""
-    return repr((meaning.ways, list(meaning.seen), meaning.near))
+        return None
+    return meaning.ways, list(meaning.seen), meaning.near
 
 
 def _steps(recording: Recording, tracing: Tracing | None) -> Sequence[int]:
@@ -111,14 +110,8 @@ def _steps(recording: Recording, tracing: Tracing | None) -> Sequence[int]:
     every = range(len(recording.events))
     if not isinstance(tracing, LogTracing):
         return every
-    return [at for at in every if _is_step(tracing, recording.events[at])]
-
-
-def _is_step(tracing: Tracing, event: Event) -> bool:
-    try:
-        return any(tracing.again().meaning(event).ways)
-    except ImpossibleEvent:  # by itself
-        return True
+    read = [_read(tracing, event) for event in recording.events]
+    return [at for at in every if read[at] is None or any(read[at][0])]
 
 
 def _named(events: list[Event], at: int) -> str:

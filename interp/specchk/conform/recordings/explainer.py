@@ -11,9 +11,8 @@ from time import perf_counter
 from msgspec import Struct
 
 from specchk.compile.instantiate import instantiate_steps
-from specchk.conform.contract.failures import LEAVING, is_implementations
 from specchk.conform.contract.log_tracing import LogTracing
-from specchk.conform.contract.recording import BadRecording, Recording
+from specchk.conform.contract.recording import BadRecording, Recording, asked
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.contradiction import Contradiction, contradiction_of
 from specchk.conform.recordings.corrupt import KINDS, spoil
@@ -49,13 +48,8 @@ def constants_of(cls: type[Tracing], recording: Recording) -> dict[str, str]:
     if recording.header["format"] != cls.reads:
         wrong = recording.header["format"]
         raise BadRecording(f"{recording.name}:1: the format is {wrong}, not {cls.reads}")
-    try:
+    with asked(f"{recording.name}: its constants cannot be computed"):
         return dict(cls.constants(recording))
-    except LEAVING as error:  # nothing has checked the header
-        if not is_implementations(error):
-            raise
-        reason = f"{type(error).__name__}: {error}"
-        raise BadRecording(f"{recording.name}: its constants cannot be computed: {reason}") from error
 
 
 class RecordingExplainer:
