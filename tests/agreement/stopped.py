@@ -42,9 +42,8 @@ def one_by_one(folder: Path) -> Iterator[None]:
 def _one_turn(found: Store, looking: Callable[[], bool]) -> None:
     """Like `Store.work`, with workers that receive the stop before they start, one after another."""
     found.control[SharedWord.STOP] = 1
-    name = "work_shared" if len(found.workers) > 1 else "work_alone"
     for worker in found.workers:
-        found.kernel.call[name](found.control.address, worker.block.address)
+        found.kernel.call["work"](found.control.address, worker.block.address)
     cursor, end = found.control[SharedWord.CURSOR], found.control[SharedWord.WORK_END]
     found.control[SharedWord.CURSOR] = min(cursor, end)
     looking()

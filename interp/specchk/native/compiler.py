@@ -63,8 +63,7 @@ class KernelSource(Struct, frozen=True, dict=True):
     steps: ClassVar[type[Steps]] = Steps
     kernel: ClassVar[type[TableKernel]] = Kernel
     entries: ClassVar[Entries] = (
-        ("work_alone", 2), ("work_shared", 2), ("add", 3), ("rehash_alone", 3), ("rehash", 3),
-        ("precede", 6), ("resting", 4),
+        ("work", 2), ("add", 3), ("rehash", 3), ("precede", 6), ("resting", 4),
     )  # fmt: skip
 
     def module(self, tier: ir.Tier = ir.Tier.OPTIMISED) -> ir.IRModule:
@@ -159,7 +158,7 @@ class RegionSource(KernelSource, frozen=True, dict=True):
     kernel: ClassVar = RegionKernel
     entries: ClassVar = (
         ("begins", 3), ("gather", 3), ("spread", 4), ("components", 5), ("judge", 3), ("survive", 3),
-        ("leading", 5), ("follow", 2), ("survey", 3), ("rehash_alone", 3), ("rehash", 3),
+        ("leading", 5), ("follow", 2), ("survey", 3), ("rehash", 3),
     )  # fmt: skip
 
 

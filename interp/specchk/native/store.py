@@ -188,14 +188,8 @@ class Store:
         ranges = self.taken()
         # Not below 16 384 states: a task has a price, and small tables are filled by one thread.
         share = max(1 << 14, self.used // len(self.workers) + 1)
-        is_alone = len(self.workers) == 1
-        rehash = partial(self.kernel.call["rehash_alone" if is_alone else "rehash"], self.control.address)
-        tasks = [partial(rehash, first, end) for first, end in pieces(ranges, share)]
-        if not is_alone:
-            self._each_task(tasks)
-            return
-        for task in tasks:
-            task()
+        rehash = partial(self.kernel.call["rehash"], self.control.address)
+        self._each_task([partial(rehash, first, end) for first, end in pieces(ranges, share)])
 
     def _each_task(self, tasks: Sequence[Callable[[], None]]) -> None:
         if len(tasks) == 1:
@@ -273,10 +267,10 @@ class Store:
         active = [w for w in self.workers if w[Thread.PIECE] != w[Thread.PIECE_END]]
         # A level this small is over before a second thread has begun.
         is_small = many <= 2 and not active
-        work = self.kernel.call["work_alone" if is_small or len(self.workers) == 1 else "work_shared"]
         # One with a piece in hand first, since no other worker can take that piece.
         workers = sorted(self.workers, key=lambda worker: worker not in active)
-        tasks = [partial(work, self.control.address, worker.block.address) for worker in workers]
+        work, control = self.kernel.call["work"], self.control.address
+        tasks = [partial(work, control, worker.block.address) for worker in workers]
         if is_small:
             tasks[0]()
         else:

@@ -30,8 +30,7 @@ class ExchangeKernel(Kernel):
         """Emit all functions; the loops of the search on one machine are left out."""
         self.emit_scatter("scatter")
         self.emit_scatter("deal")
-        insert = self.emit_insert(shared=False)
-        self.emit_absorb(insert)
+        self.emit_absorb(self.emit_insert())
         self.emit_rehash()
         add_kernels(self.module, SINGLE, ENTRIES, self.given())
 
@@ -109,7 +108,6 @@ class ExchangeKernel(Kernel):
         control, thread, block, count_ = asm.function.args
         count = asm.b.ptrtoint(count_, I64)
         table, bits = self.table(asm, control)
-        # A partition has one worker at a time, so nothing here is atomic.
         states = asm.pointer(control, SharedWord.STATES)
         hashes = asm.pointer(thread, Thread.HASHES)
 

@@ -197,5 +197,4 @@ class RegionKernel(TableKernel):
         """Emit the functions that Python calls."""
         truth = emit_truth(self.module, self.program, self.layout)
         add_kernels(self.module, (*STEPS, *REGIONS), ENTRIES, {**self.given(), "truth": truth})
-        for shared in (False, True):
-            self.emit_rehash(shared=shared)
+        self.emit_rehash()

@@ -155,10 +155,9 @@ class Kernel(TableKernel):
         uncut = asm.cmp("==", asm.load(thread, Thread.CUTS), cuts_before)
         asm.when(uncut, lambda: asm.when(asm.negate(asm.b.call(self.parts.may_end, [state, thread])), then))
 
-    def emit_flush(self, insert: ir.Function, *, shared: bool) -> ir.Function:
+    def emit_flush(self, insert: ir.Function) -> ir.Function:
         """Emit `flush(control, thread, pending)`: look up all successors in the batch."""
-        name = "flush.shared" if shared else "flush.alone"
-        asm = Asm.of(self.module, name, [PTR, PTR, I64], ir.VoidType())
+        asm = Asm.of(self.module, "flush", [PTR, PTR, I64], ir.VoidType())
         control, thread, pending = asm.function.args
         waiting, hashes = asm.pointer(thread, Thread.PENDING), asm.pointer(thread, Thread.HASHES)
         (table, bits), states = self.table(asm, control), asm.pointer(control, SharedWord.STATES)
@@ -167,8 +166,7 @@ class Kernel(TableKernel):
             place = asm.at(table, asm.band(asm.load(hashes, index), bits))
             # Only a hint of what to fetch: `insert` reads the slot again, with acquire.  An empty slot names
             # state -1, whose address is fetched in vain.
-            slot = asm.b.load_atomic(place, "monotonic", 8) if shared else asm.b.load(place)
-            asm.b.prefetch(self.named_by(asm, states, slot))
+            asm.b.prefetch(self.named_by(asm, states, asm.b.load_atomic(place, "monotonic", 8)))
 
         def look_up(index: ir.Value) -> None:
             state = self.state_at(asm, waiting, index)
@@ -179,9 +177,9 @@ class Kernel(TableKernel):
         asm.end()
         return asm.function
 
-    def emit_work(self, name: str, expand: ir.Function, flush: ir.Function) -> None:
+    def emit_work(self, expand: ir.Function, flush: ir.Function) -> None:
         """Emit `work(control, thread)`: expand pieces of the level until none are left or STOP is set."""
-        asm = self.function(name, 2, ir.VoidType())
+        asm = self.function("work", 2, ir.VoidType())
         control, thread = asm.function.args
         states, work = asm.pointer(control, SharedWord.STATES), asm.pointer(control, SharedWord.WORK)
         # Where the last call stopped: an unfinished piece continues with its next state.
@@ -235,12 +233,8 @@ class Kernel(TableKernel):
 
     def emit(self) -> None:
         """Emit all functions."""
-        expand = self.emit_expand()
-        # Two copies of the loop, so that a search with one worker needs no locked instruction.
-        for name, shared in (("work_alone", False), ("work_shared", True)):
-            insert = self.emit_insert(shared=shared)
-            self.emit_work(name, expand, self.emit_flush(insert, shared=shared))
-            if shared:
-                self.emit_add(insert)
-            self.emit_rehash(shared=shared)
+        insert = self.emit_insert()
+        self.emit_work(self.emit_expand(), self.emit_flush(insert))
+        self.emit_add(insert)
+        self.emit_rehash()
         add_kernels(self.module, SINGLE, ENTRIES, self.given())

@@ -201,21 +201,16 @@ class TableKernel:
             return hashed
         return asm.bor(asm.band(hashed, mask(64) & ~mask(INDEX_BITS)), asm.add(number, 1))
 
-    def take(self, asm: Asm, place: ir.Value, slot: Val, *, shared: bool) -> tuple[ir.Value, Val]:
+    def take(self, asm: Asm, place: ir.Value, slot: Val) -> tuple[ir.Value, Val]:
         """Write a slot if it is 0; returns its previous content, and whether that was 0."""
-        if not shared:
-            # No other worker can have filled the slot since it was read.
-            asm.b.store(asm.val(slot), place)
-            return asm.val(0), True
         # Release on success publishes the words of the state, written before, together with the slot.
         # Acquire on failure, because the caller then reads the state of the worker that was faster.
         pair = asm.b.cmpxchg(place, asm.val(0), asm.val(slot), "acq_rel", "acquire")
         return asm.b.extract_value(pair, 0), asm.b.extract_value(pair, 1)
 
-    def emit_insert(self, *, shared: bool) -> ir.Function:
+    def emit_insert(self) -> ir.Function:
         """Emit `insert(control, thread, state, hash)`: look up a state; keep and check it if it is new."""
-        name = "insert.shared" if shared else "insert.alone"
-        asm = Asm.of(self.module, name, [PTR, PTR, PTR, I64], ir.VoidType())
+        asm = Asm.of(self.module, "insert", [PTR, PTR, PTR, I64], ir.VoidType())
         control, thread, state, hashed = asm.function.args
         (table, bits), states = self.table(asm, control), asm.pointer(control, SharedWord.STATES)
         words = self.load_state(asm, state)
@@ -224,16 +219,16 @@ class TableKernel:
         asm.fall_into(probe)
         place = asm.at(table, asm.b.load(at))
         # Pairs with the release in `take`: the whole state of a slot that is seen has been written.
-        slot = asm.b.load_atomic(place, "acquire", 8) if shared else asm.b.load(place)
+        slot = asm.b.load_atomic(place, "acquire", 8)
         asm.b.store(slot, seen)
         asm.b.cbranch(asm.b.icmp_unsigned("==", slot, asm.val(0)), empty, full)
         asm.enter(empty)
         # State first, slot second.  Otherwise, a worker that finds the slot could read words that are not
         # there yet (0 in a fresh page), find no equal state, and enter the same state again behind it.
-        number = self._reserve(asm, control, thread, shared=shared)
+        number = self._reserve(asm, control, thread)
         kept = self.state_at(asm, states, number)
         self.copy_state(asm, words, kept)
-        old, taken = self.take(asm, place, self.slot_for(asm, hashed, number), shared=shared)
+        old, taken = self.take(asm, place, self.slot_for(asm, hashed, number))
         asm.b.store(old, seen)
         # The race for this slot is lost, perhaps against this very state: it is compared like any full slot.
         # The number is not lost: `Thread.FREE` moves past it only in `_accept`, so the next new state
@@ -293,14 +288,14 @@ class TableKernel:
                 difference = asm.bor(difference, asm.band(differing, bits))
         return difference
 
-    def _reserve(self, asm: Asm, control: ir.Value, thread: ir.Value, *, shared: bool) -> ir.Value:
+    def _reserve(self, asm: Asm, control: ir.Value, thread: ir.Value) -> ir.Value:
         """The worker's next free state number, from a new chunk if the current one is used up."""
         free = asm.load(thread, Thread.FREE)
         exhausted = asm.b.icmp_unsigned("==", free, asm.load(thread, Thread.FREE_END))
-        asm.when(exhausted, lambda: self._new_chunk(asm, control, thread, shared=shared))
+        asm.when(exhausted, lambda: self._new_chunk(asm, control, thread))
         return asm.load(thread, Thread.FREE)
 
-    def _new_chunk(self, asm: Asm, control: ir.Value, thread: ir.Value, *, shared: bool) -> None:
+    def _new_chunk(self, asm: Asm, control: ir.Value, thread: ir.Value) -> None:
         self._end_run(asm, thread, asm.load(thread, Thread.FREE))
         # Monotonic is enough: numbers need only be different.  The states stored under them are published by
         # slots.
@@ -352,12 +347,9 @@ class TableKernel:
 
         asm.when(inside, lambda: asm.bump(thread, Thread.NEW), outside)
 
-    def emit_rehash(self, *, shared: bool = True) -> None:
-        """Emit `rehash(control, first, end)`: enter known, distinct states into the table.
-
-        `rehash_alone` is for one thread: stores overlap, while a locked instruction would make them wait.
-        """
-        asm = self.function("rehash" if shared else "rehash_alone", 3, ir.VoidType())
+    def emit_rehash(self) -> None:
+        """Emit `rehash(control, first, end)`: enter known, distinct states into the table."""
+        asm = self.function("rehash", 3, ir.VoidType())
         control, first_, end_ = asm.function.args
         first, end = asm.b.ptrtoint(first_, I64), asm.b.ptrtoint(end_, I64)
         states, (table, bits) = asm.pointer(control, SharedWord.STATES), self.table(asm, control)
@@ -372,7 +364,7 @@ class TableKernel:
                 asm.store(hashed, hashes, asm.sub(index, start))
 
             def put(index: ir.Value) -> None:
-                self.enter(asm, table, bits, asm.load(hashes, asm.sub(index, start)), index, shared=shared)
+                self.enter(asm, table, bits, asm.load(hashes, asm.sub(index, start)), index)
 
             # Two passes over a batch, so that its cache misses overlap instead of following one another.
             asm.loop(start, last, fetch)
@@ -381,9 +373,7 @@ class TableKernel:
         asm.loop(0, asm.b.udiv(asm.b.sub(asm.b.sub(end, first), asm.val(1)), asm.val(BATCH)), batch)
         asm.end()
 
-    def enter(
-        self, asm: Asm, table: ir.Value, bits: ir.Value, hashed: ir.Value, number: Val, *, shared: bool = True
-    ) -> None:
+    def enter(self, asm: Asm, table: ir.Value, bits: ir.Value, hashed: ir.Value, number: Val) -> None:
         """Enter a state that is not in the table."""
         # The states are known to be distinct, so the first empty slot will do and no state is compared.
         # Other threads enter other states meanwhile: only the compare-and-swap must be atomic.
@@ -391,8 +381,8 @@ class TableKernel:
         head = asm.block("try")
         asm.fall_into(head)
         place = asm.at(table, asm.b.load(at))
-        known = asm.b.load_atomic(place, "monotonic", 8) if shared else asm.b.load(place)
+        known = asm.b.load_atomic(place, "monotonic", 8)
         self.next_slot(asm, at, bits)
         asm.leave_if(asm.cmp("!=", known, 0), head)
-        _, taken = self.take(asm, place, slot, shared=shared)
+        _, taken = self.take(asm, place, slot)
         asm.leave_if(asm.negate(taken), head)

@@ -105,7 +105,7 @@ class WalkKernel(TableKernel):
         asm.b.cbranch(asm.cmp("==", known, 0), empty, full)
         asm.enter(empty)
         # A slot that another worker filled meanwhile is read again: it may have this very state.
-        _, taken = self.take(asm, place, hashed, shared=True)
+        _, taken = self.take(asm, place, hashed)
         asm.leave_if(asm.negate(taken), probe)
         asm.bump(thread, WalkThread.NEW)
         # At the last state of its quota a worker has all stop: only between calls can the table grow.
