@@ -15,7 +15,7 @@
     say("ready", "Loading Python …");
     worker = new Worker("worker.js", { type: "module" });
     worker.onmessage = ({ data }) => {
-      if (data.line !== undefined) return say("status", data.line.replace(/, 0 MB/, ""));
+      if (data.line !== undefined) return data.line && say("status", data.line.replace(", 0 MB", "")); // it is not known
       if (data.ready) return loaded();
       if (data.failed) return say("ready", `Python could not be loaded: ${data.failed}. Reload the page to try again.`);
       const { resolve, reject } = waiting.get(data.id);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,14 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+COUNTING = """spec counting
+
+var n : 0..100000 = 0
+
+action up():
+    require n < 100000
+    n' = n + 1
+"""
 JUGS = str(ROOT / "spec/examples/die_hard.spec")
 
 
@@ -41,12 +50,15 @@ def test_a_command_gives_its_code_and_its_output(playground: ModuleType, tmp_pat
     assert playground.command(["walk"])["code"] == 2
 
 
-def test_lines_that_are_replaced_are_progress(playground: ModuleType):
+def test_a_search_tells_its_progress(playground: ModuleType, tmp_path: Path):
+    counting = tmp_path / "counting.spec"
+    counting.write_text(COUNTING)
     told: list[str] = []
-    screen = playground.Screen(told.append)
-    for text in ("\r12 states", "\r34 states  ", "Error: no\n"):
-        screen.write(text)
-    assert (told, screen.getvalue()) == (["12 states", "34 states"], "Error: no\n")
+    words = ["run", str(counting), "--engine", "reference", "--json", "--max-states", "40000"]
+    done = playground.command(words, told.append)
+    assert (done["code"], done["errors"], told[-1]) == (20, "", "")
+    assert all(re.match(r"\d+ states \(\d+/s\), depth \d+", line) for line in told[:-1])
+    assert len(told) > 1
 
 
 def test_a_check_has_the_names_of_what_can_be_run(playground: ModuleType, tmp_path: Path):

@@ -152,10 +152,11 @@ def explore(program: Program, options: Options, *, engine: EngineSettings, quiet
 @contextmanager
 def shown_progress() -> Iterator[OnProgress | None]:
     """Shows progress in a line of standard error if that is a terminal, and removes it at the end."""
-    stream, width = sys.stderr, 0
-    if not is_terminal(stream):
+    if not is_terminal(sys.stderr):
         yield None
         return
+    # A carriage return is among the characters that the stream would write as escapes.
+    stream, width = getattr(sys.stderr, "exact", sys.stderr), 0
 
     def show(progress: Progress) -> None:
         nonlocal width
