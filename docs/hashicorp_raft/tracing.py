@@ -28,8 +28,8 @@ SHOWN = {
     "pipelining replication": ("at", "if log[{peer[ID]}] == log[{at}] then lead[{peer[ID]}] else none"),
     "entering follower state": ("leader-id", "if role[{at}] == follower then lead[{at}] else some({at})"),
 }
-SAID = ("asking *", "* for self", "calculated *", "pre-vote *", "entering leader *", "* election",
-        "failed to *", "rejecting *", "initial *", "added peer*", "aborting pipeline *")  # fmt: skip
+SAID = ("asking *", "* for self", "calculated *", "pre-vote *", "entering leader *", "* election", "peer *",
+        "failed to *", "rejecting *", "initial *", "added *", "append*", "aborting *", "dupl*")  # fmt: skip
 
 
 class ElectionLog(LogTracing):
