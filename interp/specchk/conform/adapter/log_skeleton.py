@@ -13,14 +13,14 @@ import keyword
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from msgspec import Struct
 
 from specchk.conform.adapter.skeleton import Row
 from specchk.conform.contract.log_tracing import LogTracing, field_of, lines_of
-from specchk.conform.contract.recording import BadRecording
+from specchk.conform.contract.recording import BadRecording, read_bytes
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Sort
 
@@ -40,28 +40,37 @@ class LogSample(Struct, frozen=True):
 
     lines: tuple[tuple[str, Mapping[str, Any]], ...]
     kind: str
-    writer: str
-    actor: str
-    format: str
+    writer: str = ""
+    actor: str = ""
+    format: str = ""
 
 
-def sample_of(files: Mapping[str, bytes], kind: str | None) -> LogSample:
-    """Read a sample; raises `BadRecording`, also if no field can be the kind of its lines."""
-    placed = [
-        (f"{name}:{number}", line) for name, data in files.items() for number, line in lines_of(name, data)
-    ]
+def parts_of_sample(
+    paths: Sequence[Path], kind: str | None, program: Program
+) -> tuple[Row, dict[str, list[Row]]]:
+    """The words and lists of a skeleton that a sample gives; raises `BadRecording` for one without a kind."""
+    found = [sorted(path.glob("*.ndjson")) if path.is_dir() else [path] for path in paths]
+    files = [file for inside in found for file in inside]
+    placed = [(f"{file}:{n}", line) for file in files for n, line in lines_of(file.name, read_bytes(file))]
+    sample = _sample(placed, kind, len(files))
+    base = "Tracing" if sample.format else "LogTracing"
+    words = {"base": base, "format": sample.format or f"{program.spec}-log/1"}
+    return words, _lists(sample, program, len(files))
+
+
+def _sample(placed: Sequence[tuple[str, Mapping[str, Any]]], kind: str | None, files: int) -> LogSample:
     header = placed[0][1].get("format") if placed else None
     if isinstance(header, str) and placed[-1][1].get("end") is True:
-        steps = [item for item in placed if "seq" in item[1]]
-        return LogSample(tuple(steps), "event", "at", "at", header)
+        return LogSample(tuple(item for item in placed if "seq" in item[1]), "event", "at", "at", header)
     lines = [line for _, line in placed]
     kind = kind or _likeliest(lines, KINDS) or _enumeration(lines)
     if not any(field_of(line, kind) is not None for line in lines):
-        says = f"no line has the field `{kind}`" if kind else "no field says what happened in a line"
-        raise BadRecording(f"{', '.join(files)}: {says}; name that field with --kind")
-    writer = "" if len(files) > 1 else _likeliest(lines, WRITERS)
-    actor = writer or ("" if len(files) > 1 else _likeliest(lines, ACTORS, 0))
-    return LogSample(tuple(placed), kind, writer, actor, "")
+        says = f"no line of the sample has the field `{kind}`" if kind else "no field says what a line is"
+        raise BadRecording(f"{says}; name that field with --kind")
+    if files > 1:
+        return LogSample(tuple(placed), kind)
+    writer = _likeliest(lines, WRITERS)
+    return LogSample(tuple(placed), kind, writer, writer or _likeliest(lines, ACTORS, 0))
 
 
 def _likeliest(lines: Sequence[Mapping[str, Any]], names: Sequence[str], share: float = 0.9) -> str:
@@ -95,8 +104,7 @@ def _paths(line: Mapping[str, Any], before: str = "", of: str = "e") -> Iterator
             yield before + key, text, value
 
 
-def lists_of_sample(sample: LogSample, program: Program, files: int) -> dict[str, list[Row]]:
-    """The lists of a skeleton that a sample gives: kinds of lines, writers, several files or not."""
+def _lists(sample: LogSample, program: Program, files: int) -> dict[str, list[Row]]:
     kinds: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
     for place, line in sample.lines:
         value = field_of(line, sample.kind)
