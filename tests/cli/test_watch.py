@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 
+import pytest
 from cli_process import process
 
 LIBRARY = "spec library\ndef half(n: int): int = n // 2\n"
@@ -73,6 +74,7 @@ def test_a_usage_error_ends_it(specchk):
     assert specchk("run", "--watch", "shop.spec", "--modle", "good").code == 2
 
 
+@pytest.mark.slow
 def test_another_line_of_a_log_validates_it_again(here):
     """The log, its mapping and the mapping's spec are read; a folder is read again for new files."""
     (here / "a.spec").write_text(SPEC.replace("import lib.library as l\n", "").replace("l.half(x)", "x // 2"))
