@@ -1,4 +1,4 @@
-"""The `replog` command: `demo`, `dump`, `play`, `repair`, `serve` and `sim`, each imported when it is called.
+"""The `replog` command: a module for each command, imported when it is called.
 
     0 done, all as it should be    1 something is wrong: damage found, an oracle broken, a directory unusable
     2 usage                        130 interrupted        141 the reader of a pipe went away
@@ -20,6 +20,7 @@ from replog.store.files.errors import StoreError
 
 COMMANDS = MappingProxyType(
     {
+        "cluster": ("replog.cluster", "Run several brokers for Kafka's clients."),
         "demo": ("replog.demo.command", "Watch a three-broker cluster lose its leader."),
         "dump": ("replog.dump", "Show the contents of a log directory."),
         "play": ("replog.play", "Play a story of a cluster, command by command."),

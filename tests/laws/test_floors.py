@@ -64,6 +64,7 @@ PROGRAMS = {
     "replog.starting",
     "replog.dump",
     "replog.play",
+    "replog.cluster",
     "replog.repair",
     "replog.serve",
     "replog.simulate",
@@ -76,8 +77,8 @@ LIBRARIES = {
     "bottle": {"specchk.cli"},
     "lsprotocol": {"specchk.lsp"},
     "pygls": {"specchk.lsp"},
-    "click": {"specchk.cli", "replog.cli", "replog.dump", "replog.play", "replog.repair", "replog.serve",
-              "replog.simulate", "replog.demo"},
+    "click": {"specchk.cli", "replog.cli", "replog.cluster", "replog.dump", "replog.play", "replog.repair",
+              "replog.serve", "replog.simulate", "replog.demo"},
     "graphviz": {"specchk.report"},
     "kio": {"replog.run"},
     "mcp": {"specchk.mcp"},
@@ -112,7 +113,7 @@ HIDDEN = {
 # server whose library may be missing.
 LAZY_TABLES = {
     "specchk", "specchk.cli.main", "specchk.cli.engines", "specchk.search.engines", "replog.cli",
-    "replog.serve", "specchk.export.places", "specchk.lang.syntax.reading",
+    "replog.cluster", "replog.serve", "specchk.export.places", "specchk.lang.syntax.reading",
 }  # fmt: skip
 
 # What would let `replog.core` know of a clock, chance, a thread, a file or a log.

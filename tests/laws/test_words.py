@@ -13,7 +13,10 @@ RULER = re.compile(r"\s*# ?[-=*]{2,}")
 CODE = ("interp", "impl", "conformance", "tests", "bench")
 TEXTS = ("*.py", "*.spec", "*.md", "*.lark", "*.toml")
 FOLDERS = ("interp", "impl", "conformance", "spec", "tests", "bench", "docs", ".ci")
-PROGRAMS = ("specchk.cli", "replog.cli", "replog.dump", "replog.serve", "replog.simulate", "replog.demo")
+PROGRAMS = (
+    "specchk.cli", "replog.cli", "replog.cluster", "replog.dump", "replog.serve", "replog.simulate",
+    "replog.demo",
+)  # fmt: skip
 # Modules of a room that also run with `python -m`, in their `main`.
 ALSO_RUN = ("replog.sim.scenario",)
 # Where everything is caught outside of a program, with the reason.

@@ -328,6 +328,7 @@ def test_created_and_deleted_partitions_are_announced_to_every_broker():
     made = controller.create({"u-0": (1, 0), "u-1": (0, 2)})
     assert [send.to for send in made] == [0, 1, 2]
     image = made[0].message.images[-1]
+    assert image.partitions["u-0"].leader_epoch == 0
     assert (image.version, image.partitions["u-0"].leader, image.partitions["u-1"].leader) == (
         version + 1,
         1,
@@ -340,3 +341,12 @@ def test_created_and_deleted_partitions_are_announced_to_every_broker():
     assert (emptied.leader_epoch, emptied.partition_epoch) == (1, image.partitions["u-0"].partition_epoch + 1)
     assert set(last.partitions) == {PARTITION}
     assert (first.version, last.version) == (version + 2, version + 3)
+
+
+def test_a_partition_is_created_without_its_absent_replica_in_a_later_epoch():
+    """An absent replica may have the log of a deleted partition of this name, in any earlier epoch."""
+    cluster = Cluster()
+    cluster.controller.fence(2)
+    made = cluster.controller.create({"u-0": (2, 1, 0)})[0].message.images[-1]
+    image = made.partitions["u-0"]
+    assert (image.leader, image.isr, image.leader_epoch) == (1, (1, 0), made.version)

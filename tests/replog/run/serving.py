@@ -19,8 +19,7 @@ class Broker:
     """A running broker, and one client of it."""
 
     def __init__(self, path: Path, settings: host.Settings | None = None) -> None:
-        loop = asyncio.get_running_loop()
-        self.host = host.start(OsFs(), str(path), settings or host.Settings(), loop)
+        self.host = host.start(OsFs(), str(path), settings or host.Settings())
         self.service = Service(self.host, {0: ("localhost", 9092)})
         self.client = self.host.client()
 

@@ -224,17 +224,25 @@ class Controller:
 
     def create_partition(self, name: str, replicas: tuple[int, ...]) -> None:
         """Create a partition whose ISR is all its replicas; it gets a leader when one of them is active."""
-        self._place(name, replicas)
-        self._remember()
-
-    def _place(self, name: str, replicas: tuple[int, ...]) -> None:
         image = PartitionImage(replicas, NO_LEADER, -1, 0, replicas)
         self.state.partitions[name] = election.next_image(image, replicas, self._rules())
+        self._remember()
 
     def create(self, partitions: Mapping[str, tuple[int, ...]]) -> list[Effect]:
-        """Create partitions, each with its replicas, and announce them."""
+        """Create partitions, each with its replicas, and announce them; the ISR has those that are active.
+
+        A replica that is not may have the log of a deleted partition of this name.  The first leader epoch is
+        then above all of that log's, so that the replica truncates it.
+        """
+        rules = self._rules()
         for name, replicas in partitions.items():
-            self._place(name, replicas)
+            isr = tuple(replica for replica in replicas if replica in rules.active)
+            image = PartitionImage(replicas, NO_LEADER, -1, 0, isr or replicas)
+            placed = election.next_image(image, image.isr, rules)
+            if isr and isr != replicas:
+                # Each leader epoch was announced in a version of its own.
+                placed = replace(placed, leader_epoch=self.state.version + 1)
+            self.state.partitions[name] = placed
         return self._announced()
 
     def delete(self, partitions: Collection[str]) -> list[Effect]:

@@ -60,7 +60,7 @@ def load(fs: Fs, directory: str) -> Catalog | None:
             raise ForeignVersionError(f"{path}: format {content['format']} is not supported (only {FORMAT})")
         record = _decoded(content["record"])
         return Catalog(fs, directory, str(content["cluster_id"]), int(content["starts"]), record)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptFileError(f"{path} is damaged: {error}") from error
 
 
@@ -69,29 +69,32 @@ def new_catalog(fs: Fs, directory: str) -> Catalog:
     return Catalog(fs, directory, base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="))
 
 
-def _encoded(record: MetadataRecord) -> dict[str, Any]:
-    image = record.image
+def image_fields(image: MetadataImage) -> dict[str, Any]:
+    """Return metadata as values of JSON."""
     return {
-        "term": record.term,
         "version": image.version,
-        "brokers": {
-            str(broker): [known.broker_epoch, known.state.value, record.incarnations[broker]]
-            for broker, known in image.brokers.items()
-        },
+        "brokers": {str(b): [known.broker_epoch, known.state.value] for b, known in image.brokers.items()},
         "partitions": {name: asdict(partition) for name, partition in image.partitions.items()},
     }
 
 
+def image_of(fields: Any) -> MetadataImage:
+    """Return the metadata with these values; raises `ValueError`, `TypeError`, `KeyError` for others."""
+    return MetadataImage(
+        int(fields["version"]),
+        {name: _partition(each) for name, each in fields["partitions"].items()},
+        {int(b): BrokerImage(known[0], BrokerState(known[1])) for b, known in fields["brokers"].items()},
+    )
+
+
+def _encoded(record: MetadataRecord) -> dict[str, Any]:
+    incarnations = {str(broker): number for broker, number in record.incarnations.items()}
+    return {"term": record.term, "incarnations": incarnations, "image": image_fields(record.image)}
+
+
 def _decoded(content: dict[str, Any]) -> MetadataRecord:
-    brokers = {int(broker): known for broker, known in content["brokers"].items()}
-    image = MetadataImage(
-        int(content["version"]),
-        {name: _partition(fields) for name, fields in content["partitions"].items()},
-        {broker: BrokerImage(known[0], BrokerState(known[1])) for broker, known in brokers.items()},
-    )
-    return MetadataRecord(
-        int(content["term"]), image, {broker: known[2] for broker, known in brokers.items()}
-    )
+    incarnations = {int(broker): int(number) for broker, number in content["incarnations"].items()}
+    return MetadataRecord(int(content["term"]), image_of(content["image"]), incarnations)
 
 
 def _partition(fields: dict[str, Any]) -> PartitionImage:

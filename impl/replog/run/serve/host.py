@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeVar
@@ -25,8 +26,6 @@ from replog.core.broker.coordinator import GroupReplica
 from replog.core.broker.membership import Membership
 from replog.core.broker.replica import Replica
 from replog.core.broker.state import Config, ReplicaState
-from replog.core.controller.controller import Controller
-from replog.core.controller.state import ControllerConfig
 from replog.core.effects import (
     Delete,
     Effect,
@@ -45,10 +44,10 @@ from replog.core.effects import (
 )
 from replog.core.messages import ForPartition, GroupLog, Message, MetadataUpdate
 from replog.core.protocol import CURRENT
-from replog.core.quorum.records import record_of, restored
 from replog.core.types import CONTROLLER, MetadataImage, Role
 from replog.run.partitions import PartitionFiles
-from replog.run.serve.catalog import METADATA_FILE, Catalog, load, new_catalog
+from replog.run.serve.catalog import METADATA_FILE, load, new_catalog
+from replog.run.serve.controlling import Clock, Controlling, Order, started
 from replog.store.directory import LogDirectory
 from replog.store.files.errors import CorruptFileError, StoreError
 from replog.store.files.fs import Fs
@@ -57,13 +56,12 @@ T = TypeVar("T")
 
 GROUPS = "__consumer_offsets-0"
 """The partition with generations and offsets of consumer groups, the first replica of every broker."""
-OPERATOR = -99
-"""The address of operators, who are answered from the metadata."""
 CLIENTS = -1_000
 """The address of the first client; each has one below the last."""
 CORRELATIONS_PER_START = 1_000_000
-EPOCH_MS = 1_000_000
-"""What the clock shows at the start: 0 would look like "never"."""
+DECISION_S = 5.0
+"""How long a client waits for the controller's decision."""
+SHUTDOWN_S = 0.1
 CHECKPOINT_S = 5.0
 LARGEST_BATCH = 1_048_588
 """Kafka's message.max.bytes."""
@@ -77,39 +75,48 @@ class Settings:
     cluster: tuple[int, ...] = (0,)
     min_isr: int = 1
     flush_messages: int = 0
+    cluster_id: str = ""
 
 
 class Host:
-    """A running broker with the controller of its cluster; made by `start`."""
+    """A running broker.
+
+    `control` hands a message to its controller, `send` one to another broker; their answers come by
+    `receive`.  `start` differs from start to start.
+    """
 
     def __init__(
-        self, settings: Settings, files: PartitionFiles, catalog: Catalog, loop: asyncio.AbstractEventLoop
+        self,
+        settings: Settings,
+        files: PartitionFiles,
+        start: int,
+        control: Callable[[Order], None],
+        send: Callable[[int, Message], None],
     ) -> None:
         self.settings = settings
         self.files = files
-        self.catalog = catalog
         self.image = MetadataImage(-1, {}, {})
         """The metadata that the broker has applied."""
-        self.stopped: asyncio.Future[None] = loop.create_future()
+        self._loop = asyncio.get_running_loop()
+        self.stopped: asyncio.Future[None] = self._loop.create_future()
         """Done when the broker has stopped; with an exception if its disk has failed."""
-        self._loop = loop
-        self._began = loop.time()
+        self._control = control
+        self._send_to_peer = send
+        self._start = start
+        self._clock = Clock(self._loop)
         self._numbers = count(1)
         self._clients = count(CLIENTS, -1)
         self._waiting: dict[int, asyncio.Future[Message]] = {}
-        self._events: deque[tuple[int, Event]] = deque()
+        self._changes: set[asyncio.Future[None]] = set()
+        self._events: deque[Event] = deque()
         self._is_busy = False
-        config = ControllerConfig(min_isr=settings.min_isr)
-        # Before a session's length ago: the processes of all sessions have ended with the last controller.
-        past = self.now_ms() - config.session_timeout_ms - 1
-        self.controller = Controller(restored(catalog.record, config, CURRENT, past))
         marker = files.directory.broker_epoch
-        membership = Membership(settings.broker_id, catalog.starts, -1 if marker is None else marker)
+        membership = Membership(settings.broker_id, start, -1 if marker is None else marker)
         self.broker = Broker(membership, self._replica(GROUPS))
 
     def now_ms(self) -> int:
         """Return the time of the process in milliseconds."""
-        return EPOCH_MS + int((self._loop.time() - self._began) * 1_000)
+        return self._clock.now_ms()
 
     def number(self) -> int:
         """Return a correlation for a message of a client."""
@@ -120,28 +127,50 @@ class Host:
         return next(self._clients)
 
     def begin(self) -> None:
-        """Create the partition of groups in a new cluster, register, and arm the timers."""
-        if GROUPS not in self.controller.state.partitions:
-            self.decide(self.controller.create({GROUPS: self.settings.cluster}))
-        self._take(CONTROLLER, self.controller.start())
-        self._take(self.settings.broker_id, self.broker.start())
+        """Register, and arm the timers."""
+        for effect in self.broker.start():
+            self._perform(effect)
         self._drain()
         self._loop.call_later(CHECKPOINT_S, self._checkpoint)
 
-    def decide(self, effects: list[Effect]) -> None:
-        """Perform effects of the controller that no message has caused, after its change is durable."""
+    async def decide(self, order: Order, is_done: Callable[[MetadataImage], bool]) -> bool:
+        """Have the controller do what a client wants; return whether the broker has seen it done in time."""
+        self._control(order)
         try:
-            self._save()
-        except OSError as error:
-            self.fail(error)
-            return
-        self._take(CONTROLLER, effects)
+            async with asyncio.timeout(DECISION_S):
+                await self.until(is_done)
+        except TimeoutError:
+            return False
+        return True
+
+    async def until(self, is_done: Callable[[MetadataImage], bool]) -> None:
+        """Wait until the applied metadata are as wanted."""
+        while not is_done(self.image):
+            change: asyncio.Future[None] = self._loop.create_future()
+            self._changes.add(change)
+            try:
+                await change
+            finally:
+                self._changes.discard(change)
+
+    def receive(self, source: int, message: Message) -> None:
+        """Take a message of the controller or of another broker."""
+        self._events.append(Received(source, message))
         self._drain()
 
-    def operate(self, message: Message) -> None:
-        """Hand an operator's request to the controller, and let the broker follow its decision."""
-        self._events.append((CONTROLLER, Received(OPERATOR, message)))
-        self._drain()
+    def beat(self) -> None:
+        """Tell a controller that has come back of this broker, before the timer does."""
+        for effect in self.broker.membership.beat():
+            if isinstance(effect, Send):
+                self._perform(effect)
+
+    @staticmethod
+    def named(message: Message) -> tuple[str, Message]:
+        """Return the partition that a message is about, and the message."""
+        if isinstance(message, ForPartition):
+            return message.partition, message.message
+        # A broker with one replica does not name it.
+        return GROUPS, message
 
     def fail(self, error: Exception) -> None:
         """Stop because of an error of the disk."""
@@ -171,20 +200,20 @@ class Host:
 
     def tell(self, source: int, partition: str, message: Message) -> None:
         """Hand over a request that has no answer."""
-        self._events.append((self.settings.broker_id, Received(source, ForPartition(partition, message))))
-        self._drain()
+        self.receive(source, ForPartition(partition, message))
 
     def has(self, partition: str) -> bool:
         """Return whether the broker has a replica of a partition."""
         return partition in self.broker.replicas and partition in self.image.partitions
 
     def shut_down(self) -> None:
-        """Begin a controlled shutdown, which ends with `stopped`."""
-        self._take(self.settings.broker_id, self.broker.shut_down())
-        self._drain()
-        # The grant is in the answer to the next heartbeat, which need not wait for its timer.
-        self._take(self.settings.broker_id, self.broker.shut_down())
-        self._drain()
+        """Request a controlled shutdown until it is granted, which ends with `stopped`."""
+        if not self.stopped.done():
+            for effect in self.broker.shut_down():
+                self._perform(effect)
+            self._drain()
+            # The grant is in the answer to a later request.
+            self._loop.call_later(SHUTDOWN_S, self.shut_down)
 
     def _drain(self) -> None:
         """Handle all events, unless this is called while one is handled."""
@@ -193,20 +222,13 @@ class Host:
         self._is_busy = True
         try:
             while self._events and not self.stopped.done():
-                self._handle(*self._events.popleft())
+                self._handle(self._events.popleft())
         except (StoreError, OSError) as error:
             self.fail(error)
         finally:
             self._is_busy = False
 
-    def _handle(self, owner: int, event: Event) -> None:
-        if owner == CONTROLLER:
-            version = self.controller.state.version
-            effects = self.controller.handle(event, self.now_ms())
-            if self.controller.state.version != version:
-                self._save()
-            self._take(CONTROLLER, effects)
-            return
+    def _handle(self, event: Event) -> None:
         update = event.message if isinstance(event, Received) else None
         if isinstance(update, MetadataUpdate):
             self._admit(update.images[-1])
@@ -231,13 +253,25 @@ class Host:
         """Take applied metadata as current, and forget the replicas of partitions that are deleted."""
         if image.version != self.broker.membership.metadata_version:
             return
-        self.image = image
+        is_first, self.image = self.image.version < 0, image
+        if is_first:
+            self._clear(image)
+        for change in self._changes:
+            if not change.done():
+                change.set_result(None)
         for name in [
             name for name in self.broker.replicas if name not in image.partitions and name != GROUPS
         ]:
             del self.broker.replicas[name]
             # Deleted already, unless the version that said so was skipped.
             self.files.perform(name, Delete())
+
+    def _clear(self, image: MetadataImage) -> None:
+        """Delete what a stop has left of partitions that were deleted, or moved to other brokers."""
+        here = {n for n, each in image.partitions.items() if self.settings.broker_id in each.replicas}
+        for name in self.files.names():
+            if name not in here and name not in self.broker.replicas:
+                self.files.perform(name, Delete())
 
     def _is_damaged(self, name: str) -> bool:
         return any(f"{topic}-{number}" == name for topic, number in self.files.directory.damaged)
@@ -247,63 +281,55 @@ class Host:
         config = Config(
             min_isr=settings.min_isr, max_batch_bytes=LARGEST_BATCH, flush_messages=settings.flush_messages
         )
-        first = self.catalog.starts * CORRELATIONS_PER_START
+        first = self._start * CORRELATIONS_PER_START
         log = self.files.recover(name)
         state = ReplicaState(settings.broker_id, name, config, CURRENT, log, correlation=first)
         return GroupReplica(state) if name == GROUPS else Replica(state)
-
-    def _save(self) -> None:
-        self.catalog.record = record_of(self.controller.state, self.catalog.starts)
-        self.catalog.save()
-
-    def _take(self, owner: int, effects: list[Effect]) -> None:
-        for effect in effects:
-            if owner != CONTROLLER:
-                self._perform(effect)
-            elif isinstance(effect, Send):
-                self._send(CONTROLLER, effect)
-            elif isinstance(effect, SetTimer):
-                self._arm(effect, CONTROLLER)
 
     def _perform(self, effect: Effect) -> None:
         """Perform an effect of the broker."""
         assert not isinstance(effect, StoreVote | StoreRecords), "a broker is no controller"
         match effect:
             case Send():
-                self._send(self.settings.broker_id, effect)
+                self._send(effect.to, effect.message)
             case ShutDown():
                 self._stop()
             case Of(name, inner):
                 self._perform_for(name, inner)
             # Of a broker with one replica: that of the partition of groups.
             case SetTimer():
-                self._arm(effect, self.settings.broker_id)
+                self._arm(effect)
             case _:
                 self.files.perform(GROUPS, effect)
 
     def _perform_for(self, name: str, effect: PartitionEffect) -> None:
         if isinstance(effect, SetTimer):
-            self._arm(effect, self.settings.broker_id, name)
+            self._arm(effect, name)
         else:
             self.files.perform(name, effect)
 
-    def _arm(self, timer: SetTimer, owner: int, partition: str = "") -> None:
+    def _arm(self, timer: SetTimer, partition: str = "") -> None:
         fired = Fired(timer.timer, timer.token)
 
         def fire() -> None:
             # The partition may have been deleted meanwhile.
             if not partition or partition in self.broker.replicas:
-                self._events.append((owner, TimerOf(partition, fired) if partition else fired))
+                self._events.append(TimerOf(partition, fired) if partition else fired)
                 self._drain()
 
         self._loop.call_later(timer.delay_ms / 1_000, fire)
 
-    def _send(self, source: int, effect: Send) -> None:
-        to, message = effect.to, effect.message
-        if to == CONTROLLER or to >= 0:
-            self._events.append((to, Received(source, self._own_log(message))))
+    def _send(self, to: int, message: Message) -> None:
+        if to == CONTROLLER:
+            self._control(message)
             return
-        inner = message.message if isinstance(message, ForPartition) else message
+        if to == self.settings.broker_id:
+            self._events.append(Received(to, self._own_log(message)))
+            return
+        if to >= 0:
+            self._send_to_peer(to, message)
+            return
+        _, inner = self.named(message)
         answer = self._waiting.pop(correlation_of(inner), None)
         # The connection may have ended meanwhile.
         if answer is not None and not answer.done():
@@ -311,7 +337,7 @@ class Host:
 
     def _own_log(self, message: Message) -> Message:
         """Return a message of the broker to itself with the bytes of the log of groups."""
-        inner = message.message if isinstance(message, ForPartition) else message
+        _, inner = self.named(message)
         if not isinstance(inner, GroupLog):
             return message
         full = replace(inner, batches=self.files.with_values(GROUPS, inner.batches))
@@ -342,8 +368,8 @@ def correlation_of(message: Message) -> int:
     return number
 
 
-def start(fs: Fs, path: str, settings: Settings, loop: asyncio.AbstractEventLoop) -> Host:
-    """Open a directory, created if it is missing, and start the broker and controller in it.
+def start(fs: Fs, path: str, settings: Settings) -> Host:
+    """Open a directory, created if it is missing, and start a broker and its controller in it.
 
     Raises `StoreError`, also for a directory with logs of other programs.
     """
@@ -355,14 +381,27 @@ def start(fs: Fs, path: str, settings: Settings, loop: asyncio.AbstractEventLoop
                 f"{path} has {len(directory.logs)} partitions, but no {METADATA_FILE}: it was not made by"
                 " `replog serve`; choose another directory"
             )
-        catalog = catalog or new_catalog(fs, path)
-        catalog.starts += 1
-        catalog.save()
-        # Left over by a crash between the decision to delete a topic and the deletion.
-        for topic, number in [key for key in directory.logs if f"{key[0]}-{key[1]}" != GROUPS]:
-            if f"{topic}-{number}" not in catalog.record.image.partitions:
-                directory.delete(topic, number)
-        host = Host(settings, PartitionFiles(directory), catalog, loop)
+        catalog = started(catalog or new_catalog(fs, path))
+        settings = replace(settings, cluster_id=catalog.cluster_id)
+        # Each has the other: both begin when both are made.
+        hosts: list[Host] = []
+        controlling = Controlling(
+            catalog,
+            settings.min_isr,
+            asyncio.get_running_loop(),
+            lambda to, message: hosts[0].receive(CONTROLLER, message) if to == settings.broker_id else None,
+            lambda error: hosts[0].fail(error),
+        )
+        broker_id = settings.broker_id
+        host = Host(
+            settings,
+            PartitionFiles(directory),
+            catalog.starts,
+            lambda order: controlling.receive(broker_id, order),
+            lambda to, message: None,
+        )
+        hosts.append(host)
+        controlling.begin({GROUPS: settings.cluster})
         host.begin()
     except (StoreError, OSError):
         directory.abandon()

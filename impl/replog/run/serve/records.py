@@ -147,7 +147,11 @@ async def wait_for_records(host: Host, client: int, request: Body) -> None:
         for place in _of_fetch(request):
             if not host.has(place.partition):
                 return
-            asked.append(host.ask(client, place.partition, _fetch_of(host, place, wait_ms, 1)))
+            asked.append(
+                host.ask(
+                    client, place.partition, _fetch_of(host, place, replica_of(host, request), wait_ms, 1)
+                )
+            )
             if asked[-1].done():
                 return
         # The core answers the last of them in time; not where a replica has gone.
@@ -174,7 +178,8 @@ def fetch(host: Host, client: int, request: Body) -> Body:
     for place in _of_fetch(request):
         # The first batch is returned whatever its size, of the first partition that has one.
         limit = min(place.body["partition_max_bytes"], room)
-        answer = _read(host, client, place, limit, not has_records)
+        asked = _fetch_of(host, place, replica_of(host, request), 0, limit)
+        answer = _read(host, client, place, asked, not has_records)
         has_records |= bool(answer["records"])
         room -= len(answer["records"])
         answers.append((place, answer))
@@ -185,13 +190,13 @@ def _of_fetch(request: Body) -> Iterator[Place]:
     return places(request["topics"], "topic", "partitions", "partition")
 
 
-def _read(host: Host, client: int, place: Place, limit: int, at_least_one: bool) -> dict[str, Any]:
+def _read(host: Host, client: int, place: Place, asked: FetchRequest, at_least_one: bool) -> dict[str, Any]:
     if not host.has(place.partition):
         reply = FetchReply(-1, missing(host, place))
     else:
-        reply = host.now(client, place.partition, _fetch_of(host, place, 0, limit), FetchReply)
+        reply = host.now(client, place.partition, asked, FetchReply)
     batches = reply.batches
-    if batches and batches[0].size_bytes > limit and not at_least_one:
+    if batches and batches[0].size_bytes > asked.max_bytes and not at_least_one:
         batches = ()
     answer: dict[str, Any] = {
         "partition_index": place.number,
@@ -207,37 +212,45 @@ def _read(host: Host, client: int, place: Place, limit: int, at_least_one: bool)
     return answer
 
 
-def _fetch_of(host: Host, place: Place, wait_ms: int, limit: int) -> FetchRequest:
-    """Return a consumer's fetch; one that claims to come from a replica of this broker is a consumer's."""
+def replica_of(host: Host, request: Body) -> int:
+    """Return the other broker that asks as a follower; whoever else says to be a replica is a consumer."""
+    replica: int = request.get("replica_id", CONSUMER)
+    others = set(host.settings.cluster) - {host.settings.broker_id}
+    return replica if replica in others else CONSUMER
+
+
+def _fetch_of(host: Host, place: Place, replica: int, wait_ms: int, limit: int) -> FetchRequest:
+    """Return what a request asks of a partition."""
     body = place.body
     return FetchRequest(
         host.number(),
-        CONSUMER,
+        replica,
         body.get("current_leader_epoch", -1),
         body["fetch_offset"],
         body.get("last_fetched_epoch", -1),
         max_wait_ms=wait_ms,
         max_bytes=max(limit, 0),
+        log_start=body.get("log_start_offset", -1),
     )
 
 
 async def list_offsets(host: Host, client: int, request: Body) -> Body:
     """Return the ends of logs, and the offsets of times."""
     answers = [
-        (place, _list_offset(host, client, place))
+        (place, _list_offset(host, client, place, replica_of(host, request)))
         for place in places(request["topics"], "name", "partitions", "partition_index")
     ]
     return {"topics": by_topic(answers, "name", "partitions")}
 
 
-def _list_offset(host: Host, client: int, place: Place) -> Body:
+def _list_offset(host: Host, client: int, place: Place, replica: int) -> Body:
     if not host.has(place.partition):
         return {"partition_index": place.number, "error_code": missing(host, place)}
     which = place.body["timestamp"]
     epoch = place.body.get("current_leader_epoch", -1)
     # A time is looked up below what LATEST shows, once the core has answered for it.
     end = which if which in (LATEST, EARLIEST) else LATEST
-    message = ListOffsetsRequest(host.number(), CONSUMER, epoch, end)
+    message = ListOffsetsRequest(host.number(), replica, epoch, end)
     reply = host.now(client, place.partition, message, ListOffsetsReply)
     answer = {"partition_index": place.number, "error_code": reply.error, "timestamp": -1}
     if reply.error is not Error.NONE:
@@ -261,7 +274,7 @@ async def epoch_ends(host: Host, client: int, request: Body) -> Body:
             answer |= {"error_code": missing(host, place), "leader_epoch": -1, "end_offset": -1}
         else:
             current, epoch = place.body["current_leader_epoch"], place.body["leader_epoch"]
-            message = EpochEndRequest(host.number(), CONSUMER, current, epoch)
+            message = EpochEndRequest(host.number(), replica_of(host, request), current, epoch)
             reply = host.now(client, place.partition, message, EpochEndReply)
             end = reply.end
             answer |= {"error_code": reply.error, "leader_epoch": end.epoch, "end_offset": end.end_offset}

@@ -42,7 +42,7 @@ async def _run(
     path: str, settings: host.Settings, listening: Listening, ready: Callable[[host.Host, int], None]
 ) -> None:
     loop = asyncio.get_running_loop()
-    broker = host.start(OsFs(), path, settings, loop)
+    broker = host.start(OsFs(), path, settings)
     addresses: dict[int, tuple[str, int]] = {}
     try:
         serving = Server(Service(broker, addresses, listening.creates_topics), KioLayouts(), listening.limits)

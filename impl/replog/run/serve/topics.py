@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from replog.core.controller.placement import assign
@@ -15,6 +16,7 @@ from replog.core.messages import ConfigureRequest
 from replog.core.types import NO_LEADER, BrokerState, Error, MetadataImage, PartitionImage
 from replog.run.partitions import key_of
 from replog.run.serve.codec import Body
+from replog.run.serve.controlling import CreatePartitions, DeletePartitions
 from replog.run.serve.host import GROUPS, LARGEST_BATCH, Host
 from replog.store.files.config import DEFAULT_CONFIG
 
@@ -68,12 +70,12 @@ async def metadata(
         absent = [n for n in dict.fromkeys(names) if n not in topics and TOPIC_NAME.fullmatch(n)]
         if absent and len(absent) <= MOST_PARTITIONS:
             replicas = min(len(host.settings.cluster), 3)
-            create(host, {name: assign(host.settings.cluster, 1, replicas) for name in absent})
+            await create(host, {name: assign(host.settings.cluster, 1, replicas) for name in absent})
             topics = topics_of(host.image)
     brokers = brokers_of(host, addresses)
     return {
         "brokers": tuple({"node_id": b, "host": h, "port": p, "rack": None} for b, (h, p) in brokers),
-        "cluster_id": host.catalog.cluster_id,
+        "cluster_id": host.settings.cluster_id,
         "controller_id": host.settings.broker_id,
         "topics": tuple(_topic(host, name, topics.get(name)) for name in names),
         "cluster_authorized_operations": UNAUTHORIZED,
@@ -112,10 +114,13 @@ def _partition(host: Host, number: int, image: PartitionImage) -> Body:
 Assignments = Mapping[str, tuple[tuple[int, ...], ...]]
 
 
-def create(host: Host, topics: Assignments) -> None:
-    """Create topics with the replicas of each partition."""
+async def create(host: Host, topics: Assignments) -> bool:
+    """Create topics with the replicas of each partition; return whether they are there in time, and led."""
     named = {f"{topic}-{n}": held for topic, parts in topics.items() for n, held in enumerate(parts)}
-    host.decide(host.controller.create(named))
+    return await host.decide(
+        CreatePartitions(named),
+        lambda image: all(n in image.partitions and image.partitions[n].leader != NO_LEADER for n in named),
+    )
 
 
 async def create_topics(host: Host, request: Body) -> Body:
@@ -129,17 +134,37 @@ async def create_topics(host: Host, request: Body) -> Body:
             results.append(_refusal(topic["name"], error) | {"num_partitions": -1, "replication_factor": -1})
             continue
         room -= len(planned)
+        is_done = request["validate_only"] or await _make(host, topic, planned)
         results.append(
-            {"name": topic["name"], "num_partitions": len(planned), "replication_factor": len(planned[0])}
+            {
+                "name": topic["name"],
+                "error_code": Error.NONE if is_done else Error.REQUEST_TIMED_OUT,
+                "error_message": None if is_done else "the topic has no leader yet",
+                "num_partitions": len(planned),
+                "replication_factor": len(planned[0]),
+            }
         )
-        if not request["validate_only"]:
-            create(host, {topic["name"]: planned})
-            for setting in topic["configs"]:
-                if setting["name"] == MIN_ISR:
-                    for number in range(len(planned)):
-                        name = f"{topic['name']}-{number}"
-                        host.operate(ConfigureRequest(host.number(), name, int(setting["value"])))
     return {"topics": tuple(results)}
+
+
+async def _make(host: Host, topic: Body, planned: tuple[tuple[int, ...], ...]) -> bool:
+    """Create a topic with its settings."""
+    name = topic["name"]
+    if not await create(host, {name: planned}):
+        return False
+    for setting in topic["configs"]:
+        if setting["name"] == MIN_ISR:
+            chosen = int(setting["value"])
+            for number in range(len(planned)):
+                place = f"{name}-{number}"
+                request = ConfigureRequest(host.number(), place, chosen)
+                if not await host.decide(request, partial(_has_min_isr, place, chosen)):
+                    return False
+    return True
+
+
+def _has_min_isr(name: str, chosen: int, image: MetadataImage) -> bool:
+    return name not in image.partitions or image.partitions[name].min_isr == chosen
 
 
 class RefusedTopicError(Exception):
@@ -195,11 +220,17 @@ async def delete_topics(host: Host, request: Body) -> Body:
         elif name == INTERNAL_TOPIC:
             refused = RefusedTopicError(INVALID_TOPIC, "the offsets of consumer groups cannot be deleted")
         else:
-            host.decide(host.controller.delete([f"{name}-{number}" for number in partitions]))
-            results.append({"name": name, "error_message": None})
-            continue
+            gone = tuple(f"{name}-{number}" for number in partitions)
+            if await host.decide(DeletePartitions(gone), partial(_lacks, gone[0])):
+                results.append({"name": name, "error_message": None})
+                continue
+            refused = RefusedTopicError(Error.REQUEST_TIMED_OUT, "the controller has not decided yet")
         results.append(_refusal(name, refused))
     return {"responses": tuple(results)}
+
+
+def _lacks(name: str, image: MetadataImage) -> bool:
+    return name not in image.partitions
 
 
 def _topic_settings(host: Host, partitions: Partitions | None) -> dict[str, str]:
@@ -247,7 +278,7 @@ async def describe_cluster(host: Host, addresses: Mapping[int, Address]) -> Body
     """Describe the brokers."""
     brokers = brokers_of(host, addresses)
     return {
-        "cluster_id": host.catalog.cluster_id,
+        "cluster_id": host.settings.cluster_id,
         "controller_id": host.settings.broker_id,
         "brokers": tuple({"broker_id": b, "host": h, "port": p} for b, (h, p) in brokers),
         "cluster_authorized_operations": UNAUTHORIZED,

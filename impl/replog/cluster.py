@@ -1,0 +1,56 @@
+"""The command `replog cluster`: brokers and their controller on this machine, a process each."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import click
+
+from replog.serve import MISSING, PORT
+
+MOST_BROKERS = 9
+
+
+@click.command()
+@click.argument("directory", type=click.Path(file_okay=False))
+@click.option(
+    "--brokers",
+    type=click.IntRange(1, MOST_BROKERS),
+    metavar="N",
+    default=3,
+    show_default=True,
+    help="How many brokers.",
+)
+@click.option(
+    "--min-isr",
+    type=click.IntRange(1, MOST_BROKERS),
+    metavar="N",
+    help="min.insync.replicas; default: 2, or 1 with one broker.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_000),
+    metavar="N",
+    default=PORT,
+    show_default=True,
+    help="TCP port of broker 0, the others have the ports after it; 0: ports that are free.",
+)
+def command(directory: str, brokers: int, min_isr: int | None, port: int) -> None:
+    """Run a cluster in DIRECTORY for Kafka's clients on this machine, until Ctrl-C or SIGTERM.
+
+    Each broker, and the controller, is a process of its own.  One that dies is started again.
+    """
+    if find_spec("kio") is None:
+        raise click.ClickException(MISSING.replace("serve`", "cluster`", 1))
+    clustering: Any = import_module("replog.run.serve.clustering")
+    plan = clustering.planned(directory, brokers, min_isr or min(brokers, 2), port)
+
+    def ready() -> None:
+        places = [plan.addresses[broker] for broker in plan.brokers]
+        servers = ",".join(f"{host}:{port}" for host, port in places)
+        click.echo(f"serving {directory} at {servers}")
+
+    clustering.Processes(plan, lambda text: click.echo(text, err=True)).run(ready)
+    click.echo("stopped")

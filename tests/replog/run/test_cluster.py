@@ -1,0 +1,219 @@
+"""Several brokers in one loop: the same hosts and messages as in processes of their own, without sockets."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from serving import Broker, batch, run
+
+from replog.core import messages
+from replog.core.messages import FetchRequest, ForPartition
+from replog.core.types import (
+    CONTROLLER,
+    BrokerImage,
+    BrokerState,
+    Error,
+    MetadataImage,
+    PartitionImage,
+)
+from replog.run.partitions import PartitionFiles
+from replog.run.serve import peers
+from replog.run.serve.catalog import new_catalog
+from replog.run.serve.codec import INT32, MalformedError
+from replog.run.serve.controlling import Controlling, CreatePartitions, DeletePartitions, started
+from replog.run.serve.frames import Api
+from replog.run.serve.host import GROUPS, Host, Settings
+from replog.run.serve.links import decode, encode
+from replog.run.serve.service import Service
+from replog.store.directory import LogDirectory
+from replog.store.files.fs import OsFs
+
+BROKERS = (0, 1, 2)
+
+
+class Cluster:
+    """Brokers that send each other what goes over the wire, as mappings; a killed one answers nobody."""
+
+    def __init__(self, path):
+        self.path, self.brokers, self.starts = path, {}, 0
+        (path / "controller").mkdir()
+        catalog = started(new_catalog(OsFs(), str(path / "controller")))
+        loop = asyncio.get_running_loop()
+        self.controlling = Controlling(catalog, 2, loop, self._deliver, pytest.fail)
+        self.controlling.begin({GROUPS: BROKERS})
+        for broker in BROKERS:
+            self.start(broker)
+
+    def _deliver(self, to, message):
+        if to in self.brokers:
+            self.brokers[to].host.receive(CONTROLLER, decode(encode(message)[4:]))
+
+    def start(self, broker):
+        self.starts += 1
+        directory = LogDirectory.open(OsFs(), str(self.path / f"broker-{broker}"))
+        made = Broker.__new__(Broker)
+        made.host = Host(
+            Settings(broker, BROKERS, 2),
+            PartitionFiles(directory),
+            self.starts,
+            lambda order: self._order(made, broker, order),
+            lambda to, message: asyncio.ensure_future(self._ask(made, broker, to, message)),
+        )
+        made.service = Service(made.host, {b: ("localhost", b) for b in BROKERS})
+        made.client = made.host.client()
+        self.brokers[broker] = made
+        made.host.begin()
+
+    def _order(self, made, broker, order):
+        if self.brokers.get(broker) is made:
+            # Not in the same step, as over a connection.
+            frame = encode(order)[4:]
+            asyncio.get_running_loop().call_soon(lambda: self.controlling.receive(broker, decode(frame)))
+
+    async def _ask(self, made, broker, to, message):
+        name, question = made.host.named(message)
+        leader = self.brokers.get(to)
+        if leader is None:
+            return
+        api, body = peers.request_of(name, question, broker)
+        answer = await leader.ask(api, client=leader.host.client(), **body)
+        part = next(iter(answer.values()))[0]["partitions"][0]
+        part.setdefault("diverging_epoch", {"epoch": -1, "end_offset": -1})
+        if self.brokers.get(broker) is made and self.brokers.get(to) is leader:
+            made.host.receive(to, ForPartition(name, peers.reply_of(question, answer)))
+
+    def kill(self, broker):
+        self.brokers.pop(broker).die()
+        self.controlling.expire(broker)
+
+    async def leader(self, name="t-0"):
+        some = next(iter(self.brokers.values())).host
+        await some.until(lambda image: image.partitions[name].leader in self.brokers)
+        return self.brokers[some.image.partitions[name].leader]
+
+    async def in_sync(self, name="t-0"):
+        leader = await self.leader(name)
+        await leader.host.until(lambda image: set(image.partitions[name].isr) == set(BROKERS))
+
+
+def test_a_record_is_acknowledged_when_followers_have_it_and_outlives_leaders(tmp_path):
+    async def scenario():
+        cluster = Cluster(tmp_path)
+        await cluster.brokers[0].host.until(lambda image: GROUPS in image.partitions)
+        await asyncio.sleep(0.05)
+        await cluster.brokers[1].create("t")
+        for n in range(4):
+            leader = await cluster.leader()
+            await cluster.in_sync()
+            sent = await leader.produce(batch(str(n), producer=9, first=n))
+            assert (sent["error_code"], sent["base_offset"]) == (Error.NONE, n)
+            dead = leader.host.settings.broker_id
+            cluster.kill(dead)
+            cluster.start(dead)
+        leader = await cluster.leader()
+        await cluster.in_sync()
+        assert (await leader.fetch(0))["high_watermark"] == 4
+        logs = {(tmp_path / f"broker-{b}" / "t-0" / "00000000000000000000.log").read_bytes() for b in BROKERS}
+        assert len(logs) == 1, "byte for byte"
+        # A retry that reaches the fifth leader is the record of the first.
+        again = await leader.produce(batch("3", producer=9, first=3))
+        assert (again["error_code"], again["base_offset"]) == (Error.NONE, 3)
+
+    run(scenario)
+
+
+def test_nothing_is_acknowledged_without_a_second_copy(tmp_path):
+    async def scenario():
+        cluster = Cluster(tmp_path)
+        await asyncio.sleep(0.05)
+        await cluster.brokers[0].create("t")
+        leader = await cluster.leader()
+        for broker in BROKERS:
+            if cluster.brokers[broker] is not leader:
+                cluster.kill(broker)
+        await leader.host.until(lambda image: len(image.partitions["t-0"].isr) == 1)
+        refused = await leader.produce(batch("a"))
+        assert refused["error_code"] == Error.NOT_ENOUGH_REPLICAS
+        # Only a broker of the cluster is counted as a follower.
+        for replica in (0, 1, 2, 7):
+            topics = [
+                {"topic": "t", "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 9}]}
+            ]
+            answer = await leader.ask(
+                Api.FETCH, replica_id=replica, max_wait=0, min_bytes=1, max_bytes=9, topics=topics
+            )
+            assert answer["responses"][0]["partitions"][0]["error_code"] == Error.NONE
+
+    run(scenario)
+
+
+NAMES = st.sampled_from(["t-0", "a.b-12"])
+NUMBERS = st.integers(-1, 1 << 40)
+MEMBERS = st.lists(st.integers(0, 5), max_size=3).map(tuple)
+PARTITIONS = st.builds(
+    PartitionImage,
+    MEMBERS,
+    NUMBERS,
+    NUMBERS,
+    NUMBERS,
+    MEMBERS,
+    MEMBERS,
+    st.booleans(),
+    NUMBERS,
+    NUMBERS,
+    MEMBERS,
+)
+IMAGES = st.builds(
+    MetadataImage,
+    NUMBERS,
+    st.dictionaries(NAMES, PARTITIONS, max_size=2),
+    st.dictionaries(
+        st.integers(0, 5), st.builds(BrokerImage, NUMBERS, st.sampled_from(BrokerState)), max_size=2
+    ),
+)
+CONTENTS = st.one_of(
+    st.builds(messages.RegisterRequest, NUMBERS, NUMBERS, NUMBERS),
+    st.builds(messages.RegisterReply, NUMBERS, st.sampled_from(Error), NUMBERS),
+    st.builds(messages.HeartbeatRequest, NUMBERS, NUMBERS, NUMBERS, st.booleans()),
+    st.builds(messages.HeartbeatReply, NUMBERS, st.sampled_from(Error), st.booleans(), st.booleans()),
+    st.builds(messages.MetadataUpdate, st.lists(IMAGES, max_size=2).map(tuple)),
+    st.builds(messages.AlterPartitionReply, NUMBERS, st.sampled_from(Error), NUMBERS, NUMBERS, MEMBERS),
+    st.builds(messages.ConfigureRequest, NUMBERS, NAMES, NUMBERS),
+)
+ORDERS = st.one_of(
+    CONTENTS,
+    st.builds(
+        ForPartition, NAMES, CONTENTS.filter(lambda each: not isinstance(each, messages.MetadataUpdate))
+    ),
+    st.builds(CreatePartitions, st.dictionaries(NAMES, MEMBERS, max_size=2)),
+    st.builds(DeletePartitions, st.lists(NAMES, max_size=2).map(tuple)),
+)
+
+
+@given(ORDERS)
+def test_a_message_arrives_as_it_was_sent(order):
+    frame = encode(order)
+    assert INT32.unpack(frame[:4])[0] == len(frame) - 4
+    assert decode(frame[4:]) == order
+
+
+def test_a_proposal_arrives_with_its_members():
+    proposal = messages.AlterPartitionRequest(3, "t-0", 1, 5, 2, 9, ((0, 4), (1, -1)))
+    assert decode(encode(ForPartition("t-0", proposal))[4:]) == ForPartition("t-0", proposal)
+
+
+@given(
+    st.binary(max_size=40) | st.sampled_from([b"[]", b"{}", b'{"kind": "RegisterRequest"}', b'{"kind": []}'])
+)
+def test_anything_else_ends_the_link(data):
+    with pytest.raises(MalformedError):
+        decode(data)
+
+
+@pytest.mark.parametrize(
+    "response", [{}, {"responses": []}, {"responses": [{"partitions": [{"error_code": 999}]}]}]
+)
+def test_an_answer_that_is_none_ends_the_connection(response):
+    with pytest.raises(MalformedError):
+        peers.reply_of(FetchRequest(1, 1, 0, 0), response)
