@@ -42,7 +42,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses=4 --dist=worksteal
 # The tests and the gate start hundreds of processes: without kept bytecode each compiles all modules again.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run kafka test tests system nightly gate gate-report gate-begin $(RUNS:%=gate-%) lint docs docs-site clean vsix playground
+.PHONY: run kafka test tests system nightly gate gate-report gate-begin $(RUNS:%=gate-%) lint docs docs-site clean vsix playground playground-parts
 
 kafka: $(VENV)/.installed
 	@$(BIN)/python -m conformance.apache_kafka loss
@@ -113,13 +113,15 @@ vsix:
 	cd editors/vscode && npm ci --no-audit --no-fund && npm run package
 
 WHEELS = playground/build
-playground: $(VENV)/.installed
+playground: playground-parts
+	node playground/build.mjs
+
+playground-parts: $(VENV)/.installed
 	cd playground && npm ci --no-audit --no-fund
 	rm -rf $(WHEELS)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEELS) . lark click bottle
 	$(BIN)/python -m pip download --quiet --no-deps --only-binary :all: --platform pyemscripten_2026_0_wasm32 \
 	    --python-version 3.14 --implementation cp --abi cp314 --dest $(WHEELS) msgspec
-	node playground/build.mjs
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff check

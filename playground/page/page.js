@@ -202,14 +202,14 @@
   }
 
   function draw() {
-    const what = at("drawings").value;
+    const what = at("drawings").value, title = at("drawings").selectedOptions[0].text;
     at("drawings").value = "";
     if (!what) return undefined;
     const model = what.startsWith("--scenario") ? [] : chosen();
-    return work("drawing", async () => {
+    return work(`drawing ${title}`, async () => {
       const file = "/tmp/drawn.svg";
       const done = await ask("command", { words: ["draw", path, ...model, what, ...limits(), ...ENGINE, `--output=${file}`], file });
-      say("status", done.file ? what.slice(2).replace("=", " ") : "nothing was drawn", done.file ? "" : "bad");
+      say("status", done.file ? title : "nothing was drawn", done.file ? "" : "bad");
       show({ said: done.file ? "" : done.out + done.errors, page: done.file && framed(done.file), type: "text/html" });
     });
   }
@@ -245,27 +245,25 @@
   }
 
   async function linked() {
-    const found = /^#spec=([\w-]+)$/.exec(location.hash);
-    if (!found) return null;
-    try {
-      const letters = atob(found[1].replaceAll("-", "+").replaceAll("_", "/"));
-      const data = await squeezed(Uint8Array.from(letters, (letter) => letter.charCodeAt(0)), new DecompressionStream("deflate-raw"));
-      const spec = JSON.parse(new TextDecoder().decode(data));
-      // A name of a file in Python's memory: of a spec, and below the folder of specs.
-      if (!/^\w+(\/\w+)*\.spec$/.test(spec.path) || typeof spec.text !== "string") throw new Error("it has no spec");
-      return spec;
-    } catch (error) {
-      say("status", `this link cannot be read (${error.message}): it may have been cut`, "bad");
-      return null;
-    }
+    const letters = atob(location.hash.slice("#spec=".length).replaceAll("-", "+").replaceAll("_", "/"));
+    const data = await squeezed(Uint8Array.from(letters, (letter) => letter.charCodeAt(0)), new DecompressionStream("deflate-raw"));
+    const spec = JSON.parse(new TextDecoder().decode(data));
+    // A name of a file in Python's memory: of a spec, and below the folder of specs.
+    if (!/^\w+(\/\w+)*\.spec$/.test(spec.path) || typeof spec.text !== "string") throw new Error("it has no spec");
+    return spec;
   }
 
   const draft = () => { try { return JSON.parse(localStorage.getItem(DRAFT)); } catch { return null; } };
 
   async function open() {
-    const spec = await linked() ?? draft() ?? { path: FIRST, text: specs[FIRST] };
+    let spec = null, problem = "";
+    if (location.hash.startsWith("#spec=")) {
+      try { spec = await linked(); } catch (error) { problem = `this link cannot be read; it may have been cut (${error.message})`; }
+    }
+    spec ??= draft() ?? { path: FIRST, text: specs[FIRST] };
     await edit(spec.path, spec.text);
     if (spec.model) at("models").value = spec.model;
+    if (problem) say("status", problem, "bad");
   }
 
   function list() {
