@@ -81,7 +81,11 @@ def _likeliest(lines: Sequence[Mapping[str, Any]], names: Sequence[str], share: 
     for name in names:
         for path, count in fields.items():
             values = {str(field_of(line, path)) for line in lines} - {"None"}
-            if path.lower().strip("@_$") == name and count >= share * len(lines) and len(values) > 1:
+            if (
+                path.lower().strip("@_$") == name
+                and count >= share * len(lines)
+                and 1 < len(values) <= MOST_KINDS
+            ):
                 return path
     return ""
 
