@@ -148,6 +148,32 @@ def test_nothing_is_acknowledged_without_a_second_copy(tmp_path):
     run(scenario)
 
 
+def test_each_waiting_produce_is_timed_out_in_its_time(tmp_path):
+    """One timer serves them all: it is armed for the first deadline, and then for the next."""
+
+    async def scenario():
+        cluster = Cluster(tmp_path)
+        await asyncio.sleep(0.05)
+        await cluster.brokers[0].create("t")
+        await cluster.in_sync()
+        leader = await cluster.leader()
+        for broker in BROKERS:
+            if cluster.brokers[broker] is not leader:
+                # Without a word to the controller: its session goes on, and the ISR stays.
+                cluster.brokers.pop(broker).die()
+        began = leader.host.now_ms()
+        waiting = []
+        for n in range(3):
+            waiting.append(asyncio.ensure_future(leader.produce(batch(str(n)))))
+            await asyncio.sleep(0.1)
+        assert len(leader.host._due) == 1
+        for n, each in enumerate(waiting):
+            assert (await each)["error_code"] == Error.REQUEST_TIMED_OUT
+            assert 990 + 100 * n <= leader.host.now_ms() - began
+
+    run(scenario)
+
+
 NAMES = st.sampled_from(["t-0", "a.b-12"])
 NUMBERS = st.integers(-1, 1 << 40)
 MEMBERS = st.lists(st.integers(0, 5), max_size=3).map(tuple)

@@ -40,6 +40,7 @@ from replog.core.effects import (
     StoreHighWatermark,
     StoreRecords,
     StoreVote,
+    Timer,
     TimerOf,
 )
 from replog.core.messages import ForPartition, GroupLog, Message, MetadataUpdate
@@ -62,6 +63,8 @@ CORRELATIONS_PER_START = 1_000_000
 DECISION_S = 5.0
 """How long a client waits for the controller's decision."""
 SHUTDOWN_S = 0.1
+REARMED = frozenset({Timer.PRODUCE_TIMEOUT, Timer.DELETE_TIMEOUT})
+"""Timers that mean the first deadline of a queue: who handles one arms the next."""
 CHECKPOINT_S = 5.0
 LARGEST_BATCH = 1_048_588
 """Kafka's message.max.bytes."""
@@ -110,6 +113,7 @@ class Host:
         self._changes: set[asyncio.Future[None]] = set()
         self._events: deque[Event] = deque()
         self._is_busy = False
+        self._due: dict[tuple[str, Timer], float] = {}
         marker = files.directory.broker_epoch
         membership = Membership(settings.broker_id, start, -1 if marker is None else marker)
         self.broker = Broker(membership, self._replica(GROUPS))
@@ -310,14 +314,23 @@ class Host:
 
     def _arm(self, timer: SetTimer, partition: str = "") -> None:
         fired = Fired(timer.timer, timer.token)
+        due = self._loop.time() + timer.delay_ms / 1_000
+        place = partition, timer.timer
+        if timer.timer in REARMED:
+            # One for each request would outlive it, and arm another.
+            if self._due.get(place, due + 1) <= due:
+                return
+            self._due[place] = due
 
         def fire() -> None:
+            if self._due.get(place) == due:
+                del self._due[place]
             # The partition may have been deleted meanwhile.
             if not partition or partition in self.broker.replicas:
                 self._events.append(TimerOf(partition, fired) if partition else fired)
                 self._drain()
 
-        self._loop.call_later(timer.delay_ms / 1_000, fire)
+        self._loop.call_at(due, fire)
 
     def _send(self, to: int, message: Message) -> None:
         if to == CONTROLLER:
