@@ -21,11 +21,9 @@ from specchk.conform.covers.cover import build_suite
 from specchk.conform.gate import controls
 from specchk.conform.gate.controls import Trial, try_control
 from specchk.conform.gate.tiers import BUDGETS, SuiteBudget, parts_of, run_parts
-from specchk.conform.replay.forbidden import read_known
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import (
     CaseResult,
-    Done,
     Runner,
     StaleCase,
     merged,
@@ -295,33 +293,6 @@ def test_a_smoke_run_that_leaves_cases_out_is_not_complete(kept):
     assert whole.complete
     assert not part.complete
     assert part.steps < whole.steps
-
-
-def test_what_the_spec_forbids_is_computed_once(monkeypatch, tmp_path):
-    """The second run of a kept suite reads it, whole or in slices, and has the same numbers."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    wanted = cached_suite(INSTANCE)
-    first = run_suite(Replayer(BankBinding(PROGRAM)), wanted)
-    assert set(read_known(wanted)) == set(run_slice_alone(wanted).allowed)
-    again = [run_slice_alone(wanted, read_known(wanted)), run_slice_alone(wanted, {})]
-    assert [len(done.allowed) for done in again] == [0, len(read_known(wanted))]
-    assert all(done.tally == first.tally for done in again)
-    for workers in (1, 3):
-        result = run_suite(Replayer(BankBinding(PROGRAM)), wanted, workers=workers)
-        assert (result.coverage, result.tally) == (first.coverage, first.tally)
-
-
-def test_what_a_suite_without_a_name_forbids_is_not_kept(monkeypatch, tmp_path):
-    """A suite that was built or read from a file has no name that changes with the spec."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    run_suite(Replayer(BankBinding(PROGRAM)), suite())
-    assert read_known(suite()) == {}
-    assert list(tmp_path.rglob("forbidden")) == []
-
-
-def run_slice_alone(wanted: Suite, known: dict[str, str] | None = None) -> Done:
-    runner = Runner(Replayer(BankBinding(PROGRAM)), wanted, known=known)
-    return run_slice(runner, wanted.cases, range(len(wanted.cases)))
 
 
 class Controlled(BankBinding):

@@ -14,7 +14,6 @@ from specchk.conform.behaviour import transcripts
 from specchk.conform.covers import cache
 from specchk.conform.gate import controls
 from specchk.conform.mutation import mutate
-from specchk.conform.replay import forbidden
 from specchk.lang.syntax import kept_trees, tables
 from specchk.native import compiler, engine
 from specchk.native.compiler import _essence
@@ -31,7 +30,6 @@ KEEPERS = {
     compiler.__name__: compiler.ROOMS,
     loading.__name__: loading.ROOMS,
     cache.__name__: cache.ROOMS,
-    forbidden.__name__: forbidden.ROOMS,
     controls.__name__: (),  # the case to try first, under a name made of its suite's (`cache.ROOMS`)
     transcripts.__name__: transcripts.ROOMS,
     "specchk.conform.mutation.outcomes": (),  # named by `mutate`, of all of specchk

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from specchk import kept
 from specchk.compile.instantiate import Instance
 from specchk.conform.covers.cases import Suite, as_json, from_json
@@ -32,14 +30,13 @@ def cached_suite(
     rounds: int = ROUNDS,
 ) -> Suite:
     """As `build_suite`, from the cache if available."""
-    key = suite_key(instance, kind, bounds, (max_states, sequences, rounds))
-    path = kept.place("suites", key)
+    path = kept.place("suites", suite_key(instance, kind, bounds, (max_states, sequences, rounds)))
     data = kept.read(path)
     if data is not None:
-        return replace(from_json(data.decode()), key=key)
+        return from_json(data.decode())
     suite = build_suite(instance.program, kind, bounds, max_states, sequences, rounds)
     kept.write(path, as_json(suite).encode())
-    return replace(suite, key=key)
+    return suite
 
 
 def suite_key(

@@ -14,12 +14,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
-
-from specchk.identity import Identified
 
 MADE_OF_CASES = ("classes", "edges", "lassos")  # kinds of suites; others choose their steps while they run
 # 40 bits: that two of five thousand cases share an id has a chance of one in a hundred thousand.
@@ -88,14 +86,13 @@ class Probe(Struct, frozen=True):
     of: int
 
 
-class Suite(Identified, frozen=True):
+class Suite(Struct, frozen=True):
     """Cases for one model and its bounds, and the reachable classes by which they are measured.
 
     `complete`: whether `states` and `edges` are the whole graph's, so that no class is missing.
     `never` are the positions of classes that the implementation is known never to take (`choices`).
     """
 
-    incidental: ClassVar = frozenset({"key"})
     kind: str
     model: str
     bounds: tuple[tuple[str, str], ...]
@@ -117,8 +114,6 @@ class Suite(Identified, frozen=True):
     """The number of cases that end in a loop,"""
     rounds: int = 0
     """and how many times each of these takes it."""
-    key: str = ""
-    """A name for all that the suite depends on, where it is kept between runs; no part of its JSON."""
 
     @property
     def cover(self) -> str:
@@ -151,7 +146,7 @@ def label_of(model: str, bounds: Sequence[tuple[str, str]]) -> str:
 _ITEMS: tuple[tuple[str, type[EffectClass | Probe]], ...] = (
     ("classes", EffectClass), ("probe_classes", EffectClass), ("probes", Probe),
 )  # fmt: skip
-_PLAIN = tuple(sorted({*Suite.__struct_fields__} - {"cases", "key", *(name for name, _ in _ITEMS)}))
+_PLAIN = tuple(sorted({*Suite.__struct_fields__} - {"cases", *(name for name, _ in _ITEMS)}))
 
 
 def case_id(label: str, start: int, steps: Sequence[CaseStep]) -> str:

@@ -20,7 +20,6 @@ from msgspec.structs import replace
 
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.covers.cases import CaseStep, Suite, SuiteCase
-from specchk.conform.replay.forbidden import Allowed, Forbidden, read_known, write_known
 from specchk.conform.replay.place import Diverged, Divergence, Place, ReplayTally
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.spec_side import ActionCall
@@ -64,7 +63,6 @@ class Done(Struct):
     passed: list[int] = field(default_factory=list)  # the cases' positions
     tally: ReplayTally = field(default_factory=ReplayTally)
     blind_to: tuple[str, ...] = ()
-    allowed: Allowed = field(default_factory=dict)
 
     def add(self, done: Done) -> None:
         """Add the results of another worker."""
@@ -78,18 +76,13 @@ class Done(Struct):
         self.passed += done.passed
         self.tally.add(done.tally)
         self.blind_to = self.blind_to or done.blind_to
-        self.allowed |= done.allowed
 
 
 class Runner(Generic[S]):
-    """Runs cases of one suite with one replayer, preferably in the suite's order.
+    """Runs cases of one suite with one replayer, preferably in the suite's order."""
 
-    `known`: the disabled instances that were found in earlier runs.
-    """
-
-    def __init__(self, replayer: Replayer[S], suite: Suite, *, known: Allowed | None = None) -> None:
+    def __init__(self, replayer: Replayer[S], suite: Suite) -> None:
         self.replayer = replayer
-        self.forbidden = Forbidden(replayer.spec, known or {})
         self.done = self._new_page()
         self._initial = tuple(initial_states(replayer.program))
         self._steps: tuple[CaseStep, ...] = ()  # along which there are places
@@ -114,7 +107,7 @@ class Runner(Generic[S]):
     def _new_page(self) -> Done:
         """Reset the counts."""
         self.replayer.tally = ReplayTally()
-        return Done(tally=self.replayer.tally, allowed=self.forbidden.found)
+        return Done(tally=self.replayer.tally)
 
     def run(self, case: SuiteCase) -> CaseResult:
         """Run a case from its initial state, or from where the previous case began to differ."""
@@ -163,7 +156,7 @@ class Runner(Generic[S]):
         try:
             self.replayer.check_reopened(place)
             if self.replayer.spec.inside(place.state):
-                disabled = self.forbidden.at(case, number, place.state)
+                disabled = self.replayer.spec.forbidden(place.state)
                 self._probe(place, disabled, self._wanted.get((case.start, case.steps[:number]), {}))
         except Diverged:
             # If it is not the saved place, findings there do not count.
@@ -216,17 +209,13 @@ def run_suite(
     begun = perf_counter()
     chosen = suite.cases if cases is None else cases
     wanted = workers or cores()
-    known = read_known(suite)
 
     # A separate runner for each slice: it counts into the replayer, of which each forked process has a
     # copy.
     def task(positions: range) -> Callable[[], Done]:
-        return lambda: run_slice(Runner(replayer, suite, known=known), chosen, positions)
+        return lambda: run_slice(Runner(replayer, suite), chosen, positions)
 
     parts = each([task(one) for one in slices(len(chosen), wanted)], wanted, PASSING)
-    found = {place: calls for part in parts for place, calls in part.allowed.items()}
-    if found:
-        write_known(suite, known | found)
     return merged(suite, chosen, parts, perf_counter() - begun)
 
 
