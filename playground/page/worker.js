@@ -58,10 +58,10 @@ const CALLS = {
     const isWritten = file && python.FS.analyzePath(file).exists;
     return { ...answer, file: isWritten ? python.FS.readFile(file, { encoding: "utf8" }) : null };
   },
-  async explore([, specchk], { path, model }) {
+  async explore([python], { path, model }) {
     await withPictures();
     explorer?.destroy();
-    explorer = specchk.Explorer(path, model);
+    explorer = python.pyimport("explorer").Explorer(path, model);
     return explorer.error;
   },
   async ask(_, { name, body }) {

@@ -1,4 +1,4 @@
-"""What the playground's worker calls: commands of specchk, as a terminal has them, and the explorer's server.
+"""What the playground's worker calls: commands of specchk, as a terminal has them.
 
 Specs and results are files of the memory that the browser gives to Python.  What a command says and does is
 specchk's own; only the engine is chosen here, since no other has its libraries in a browser.
@@ -11,14 +11,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from io import BytesIO, StringIO
+from io import StringIO
 from typing import Any
-from wsgiref.util import setup_testing_defaults
 
-from specchk.cli.commands.explore import HOST, application
 from specchk.cli.main import main
-from specchk.compile.instantiate import instantiate
-from specchk.explore.walk import NoStart
 from specchk.lang import frontend
 from specchk.lang.check.model_rules import claims
 from specchk.lang.text.diagnostics import SpecError
@@ -70,25 +66,3 @@ def check(path: str) -> dict[str, Any]:
         "properties": list(claims(spec)),
         "witnesses": [prop.name for prop in spec.properties.values() if prop.kind == "reachable"],
     }}  # fmt: skip
-
-
-class Explorer:
-    """The server of the explorer's page, for one model (without a name the first), without a network."""
-
-    def __init__(self, path: str, model: str) -> None:
-        self.error = ""  # why there is nothing to explore
-        try:
-            self._app = application(instantiate(frontend.check(path), model or None), "playground")
-        except (SpecError, NoStart) as error:
-            self.error = str(error)
-
-    def ask(self, name: str, body: str) -> list[Any]:
-        """The status of a request's answer, and its text."""
-        data, answered = body.encode(), []
-        environ = {
-            "REQUEST_METHOD": "POST", "PATH_INFO": f"/playground/api/{name}", "HTTP_HOST": HOST,
-            "CONTENT_LENGTH": str(len(data)), "wsgi.input": BytesIO(data),
-        }  # fmt: skip
-        setup_testing_defaults(environ)
-        parts = self._app(environ, lambda status, _headers, _error=None: answered.append(status))
-        return [int(answered[0].split()[0]), b"".join(parts).decode()]

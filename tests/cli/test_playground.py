@@ -25,14 +25,19 @@ action up():
 JUGS = str(ROOT / "spec/examples/die_hard.spec")
 
 
-@pytest.fixture
-def playground() -> Iterator[ModuleType]:
-    path = ROOT / "playground/python/playground.py"
-    spec = importlib.util.spec_from_file_location("playground_entry", path)
+def loaded(name: str) -> ModuleType:
+    """A module of the playground, beside which there are others with names of libraries."""
+    spec = importlib.util.spec_from_file_location(f"playground_{name}", ROOT / f"playground/python/{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def playground() -> Iterator[ModuleType]:
+    module = loaded("playground")
     words, cycles, limit = sys.argv, gc.get_threshold(), sys.getrecursionlimit()
     yield module
     sys.argv = words
@@ -74,10 +79,11 @@ def test_a_check_has_the_names_of_what_can_be_run(playground: ModuleType, tmp_pa
     assert {error["code"] for error in found["report"]["diagnostics"]} == {"S201"}
 
 
-def test_the_explorer_answers_as_its_server_does(playground: ModuleType):
-    explorer = playground.Explorer(JUGS, "solve")
+def test_the_explorer_answers_as_its_server_does():
+    module = loaded("explorer")
+    explorer = module.Explorer(JUGS, "solve")
     status, text = explorer.ask("position", json.dumps({"path": [0]}))
     assert (status, len(json.loads(text)["enabled"])) == (200, 6)
     status, text = explorer.ask("position", json.dumps({"path": [0, 99]}))
     assert (status, json.loads(text)) == (404, {"error": "this path is not a behaviour of the spec"})
-    assert "nine" in playground.Explorer(JUGS, "nine").error
+    assert "nine" in module.Explorer(JUGS, "nine").error
