@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 import sys
 from collections.abc import Mapping, Set
 
@@ -215,15 +213,3 @@ def test_the_protocol_core_has_no_clock_chance_threads_or_files():
         if module.room == "replog.core":
             tops = {top for _, top in others(module)}
             assert tops <= set(sys.stdlib_module_names) - WORLDLY, f"{module.shown}: {tops & WORLDLY}"
-
-
-def test_values_of_specchk_are_structs():
-    """A dataclass, which a start waits for, has fields that a struct cannot have: described, or not given."""
-    for module in modules():
-        for kind in ast.walk(module.tree) if module.name.startswith("specchk.") else ():
-            if not isinstance(kind, ast.ClassDef) or "@dataclass" not in ast.unparse(kind).split("class ")[0]:
-                continue
-            is_engine = any("Engine" in ast.unparse(base) for base in kind.bases)  # of a protocol
-            fields = [ast.unparse(field) for field in kind.body if isinstance(field, ast.AnnAssign)]
-            needs_it = any(re.search(r"= (option|argument)\(|init=False", field) for field in fields)
-            assert is_engine or needs_it, f"{module.shown}:{kind.lineno}: make it a `msgspec.Struct`"

@@ -9,8 +9,6 @@ from pathlib import Path
 from laws.sources import ROOT, modules
 
 LOOSE_ENDS = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
-RULER = re.compile(r"\s*# ?[-=*]{2,}")
-CODE = ("interp", "impl", "conformance", "tests", "bench")
 TEXTS = ("*.py", "*.spec", "*.md", "*.lark", "*.toml")
 FOLDERS = ("interp", "impl", "conformance", "spec", "tests", "bench", "docs", ".ci")
 PROGRAMS = (
@@ -40,15 +38,6 @@ def test_there_are_no_loose_ends():
              for path in texts()
              for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
              if LOOSE_ENDS.search(line)]  # fmt: skip
-    assert not found
-
-
-def test_no_rulers_are_between_sections():
-    """A part that needs a heading inside a file is a class or a module."""
-    found = [f"{path.relative_to(ROOT)}:{number}"
-             for path in texts() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in CODE
-             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-             if RULER.match(line)]  # fmt: skip
     assert not found
 
 
