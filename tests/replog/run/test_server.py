@@ -133,17 +133,17 @@ def test_one_connection_too_many_is_closed_at_once():
 def test_a_client_that_does_not_read_is_given_up():
     async def scenario(_echo, connect):
         _reader, writer = await connect()
-        large = frame(1, data=b"x" * 900)
+        large = frame(1, data=b"x" * 150_000)
 
         async def flood():
             while True:
-                writer.write(large * 200)
+                writer.write(large * 8)
                 await writer.drain()
 
         with pytest.raises(ConnectionError):
             await flood()
 
-    serving(scenario)
+    serving(scenario, Limits(request=200_000, memory=1 << 20, stall_s=0.2, idle_s=2))
 
 
 def test_memory_is_shared_in_order_of_arrival():

@@ -95,7 +95,7 @@ class RefusedError(Exception):
     """A request that is answered without being read: `response` is the frame, None to end the connection."""
 
     def __init__(self, reason: str, response: bytes | None = None) -> None:
-        super().__init__(reason)
+        super().__init__(reason, response)
         self.response = response
 
 

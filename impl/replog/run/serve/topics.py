@@ -171,12 +171,13 @@ class RefusedTopicError(Exception):
     """A topic that is not created or deleted: Kafka's error code, and the reason in words."""
 
     def __init__(self, code: int, reason: str) -> None:
-        super().__init__(reason)
+        super().__init__(code, reason)
         self.code = code
+        self.reason = reason
 
 
 def _refusal(name: str, error: RefusedTopicError) -> dict[str, Any]:
-    return {"name": name, "error_code": error.code, "error_message": str(error)}
+    return {"name": name, "error_code": error.code, "error_message": error.reason}
 
 
 def _plan(host: Host, topic: Body, room: int) -> tuple[tuple[int, ...], ...]:
