@@ -20,17 +20,28 @@ ROOT = Path(__file__).parents[2]
 sys.path[0] = str(ROOT)
 
 from conformance.etcd_raft.flaws import FLAWS, HISTORY  # noqa: E402
-from conformance.etcd_raft.harness import NEWEST, build, drive  # noqa: E402
+from conformance.etcd_raft.harness import CHANGES, NEWEST, build, drive  # noqa: E402
 
-TRACING = ROOT / "conformance" / "etcd_raft" / "raft_tracing.py"
+FOLDER = ROOT / "conformance" / "etcd_raft"
 
 
-def validated(recordings: Path, *options: str) -> dict[str, Any]:
-    """The report of `specchk validate`."""
-    line = (sys.executable, "-m", "specchk", "validate", str(TRACING), str(recordings), "--partial", "--json")
-    done = subprocess.run((*line, *options), capture_output=True, text=True, check=False)
+def validated(recordings: Path, *options: str, tracing: str = "raft_tracing.py") -> dict[str, Any]:
+    """The report of `specchk validate`; ends the program with its errors where there is none."""
+    line = (sys.executable, "-m", "specchk", "validate", str(FOLDER / tracing), str(recordings))
+    done = subprocess.run(
+        (*line, "--partial", "--json", *options), capture_output=True, text=True, check=False
+    )
+    if not done.stdout:
+        sys.exit(done.stderr)
     report: dict[str, Any] = json.loads(done.stdout)
     return report
+
+
+def show(name: str, report: dict[str, Any]) -> None:
+    """Print how many runs are explained, how fast, and how many corrupted copies are refused."""
+    print(f"{name}: {report['accepted']} of {report['recordings']} runs explained")
+    print(f"  {report['events']} events, {report['events_per_second']:.0f} a second")
+    print(f"  {report['copies']} copies, {report['power']:.1%} refused {report['power_by_kind']}", flush=True)
 
 
 def main() -> None:
@@ -42,18 +53,16 @@ def main() -> None:
     chosen = arguments.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        drive(build(folder / "newest"), folder / "runs", range(chosen.runs))
-        report = validated(folder / "runs")
-        print(f"{NEWEST}: {report['accepted']} of {report['recordings']} runs explained", flush=True)
-        print(f"  {report['events']} events, {report['events_per_second']:.0f} a second")
-        print(
-            f"  {report['copies']} copies, {report['power']:.1%} refused {report['power_by_kind']}",
-            flush=True,
-        )
+        program = build(folder / "newest")
+        drive(program, folder / "runs", range(chosen.runs))
+        show(NEWEST, validated(folder / "runs"))
+        drive(program, folder / "changes", range(chosen.runs), *CHANGES)
+        show("with changes of the voters", validated(folder / "changes", tracing="changes_tracing.py"))
         for number, flaw in enumerate(FLAWS if chosen.flaws else ()):
             where = folder / f"flaw-{number}"
-            drive(build(where, flaw=flaw), where / "runs", range(8))
-            found = validated(where / "runs", "--no-power")
+            drive(build(where, flaw=flaw), where / "runs", range(8), *flaw.options)
+            tracing = "changes_tracing.py" if flaw.options == CHANGES else "raft_tracing.py"
+            found = validated(where / "runs", "--no-power", tracing=tracing)
             print(f"{flaw.name}: {found['diverging']} of {found['recordings']} runs refused", flush=True)
         for bug in HISTORY if chosen.history else ():
             for version in (bug.bad, bug.good):

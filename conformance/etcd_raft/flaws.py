@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from conformance.etcd_raft.harness import Flaw
+from conformance.etcd_raft.harness import CHANGES, Flaw
 
 
 class Bug(NamedTuple):
@@ -42,10 +42,14 @@ FLAWS = (
          "ci := l.findConflict(a.entries)\n\tif len(a.entries) > 0 && a.prev.index >= l.committed {\n"
          "\t\tci = a.prev.index + 1\n\t}"),
     Flaw("commits what it was not shown", "log.go", "l.commitTo(min(committed, lastnewi))",
-         "l.commitTo(min(committed, l.lastIndex()))"),
+         "l.commitTo(min(committed, l.lastIndex()))", ("-bytes", "14")),
     Flaw("keeps its votes", "raft.go", "change r.Vote.\n\tr.step = stepCandidate\n\tr.trk.ResetVotes()",
          "change r.Vote.\n\tr.step = stepCandidate"),
     Flaw("hands over too early", "raft.go",
          "if pr.Match == r.raftLog.lastIndex() {\n\t\t\tr.sendTimeoutNow(leadTransferee)",
          "if true {\n\t\t\tr.sendTimeoutNow(leadTransferee)"),
+    Flaw("new voters commit alone", "quorum/joint.go", "if idx0 < idx1 {", "if true {", CHANGES),
+    Flaw("new voters elect alone", "quorum/joint.go", "r2 := c[1].VoteResult(votes)", "r2 := r1", CHANGES),
+    Flaw("changes twice at once", "raft.go", "r.pendingConfIndex > r.raftLog.applied", "false", CHANGES),
+    Flaw("learners stand for election", "raft.go", "pr != nil && !pr.IsLearner &&", "pr != nil &&", CHANGES),
 )  # fmt: skip

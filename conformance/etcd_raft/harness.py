@@ -17,6 +17,7 @@ from typing import NamedTuple
 SOURCES = Path(__file__).parent / "go"
 OWN_PATH = "go.etcd.io/raft/v3"
 NEWEST = "v3.7.0"
+CHANGES = ("-servers", "5", "-voters", "3", "-changes")
 TIMEOUT_S = 600.0
 # What is different up to v3.3: a field's name, and how a node is started for the first time.
 OLDEST = MappingProxyType(
@@ -43,12 +44,13 @@ def release(version: str) -> Release:
 
 
 class Flaw(NamedTuple):
-    """A text that occurs once in a file of raft, and what it is replaced by."""
+    """A text that occurs once in a file of raft, what it is replaced by, and options of runs that show it."""
 
     name: str
     file: str
     text: str
     by: str
+    options: tuple[str, ...] = ()
 
 
 class Unavailable(Exception):

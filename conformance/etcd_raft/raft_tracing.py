@@ -23,7 +23,6 @@ ROLES = MappingProxyType(
 )  # fmt: skip
 FIELDS = MappingProxyType(
     {
-        "elapsed": "elapsed[{0}]",
         "term": "term[{0}]",
         "commit": "commit[{0}]",
         "last": "len(log[{0}])",
@@ -50,6 +49,7 @@ class RaftTracing(Tracing):
         self._numbers: dict[str, int] = {}
         self._copies: dict[str, int] = {}
         self._starts: dict[str, int] = {}
+        self._longest = 2 * recording.header["election_ticks"]
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
@@ -76,8 +76,12 @@ class RaftTracing(Tracing):
                 f"it has started {starts} times, and {self._starts.get(me, 0)} times before"
             )
         self._starts[me] = starts
+        applied = [Call("apply", (me, to)) for to in found.get("applied", ())]
+        done = 0
         for m in found.get("sent", ()):
             self._number(m)
+            yield from applied[done : m.get("batch", 0)]
+            done = m.get("batch", 0)
             if (
                 m["kind"] in ("MsgApp", "MsgSnap", "MsgHeartbeat", "MsgTimeoutNow")
                 and m["term"] != found["after"]["term"]
@@ -97,6 +101,7 @@ class RaftTracing(Tracing):
                 yield Call("send_snapshot", (me, m["index"]))
             elif m["kind"] == "MsgHeartbeat":
                 yield Call("send_heartbeat", (me, m["to"], m["commit"]))
+        yield from applied[done:]
 
     def _number(self, m: Mapping[str, Any]) -> None:
         """The messages of a node are numbered without gaps."""
@@ -129,7 +134,8 @@ class RaftTracing(Tracing):
         me, kinds = found["at"], {m["kind"] for m in found.get("sent", ())}
         if kinds & {"MsgVote", "MsgPreVote"}:
             return self.calls(found, (Call("campaign", (me,)),))
-        return self.calls(found, (Call("tick", (me,)),), (Call("review", (me,)),))
+        alone = [(Call("campaign", (me,)),)] if found["after"]["role"] == "StateLeader" else []
+        return self.calls(found, (Call("tick", (me,)),), (Call("review", (me,)),), *alone)
 
     @event("propose")
     def propose(self, found: Event) -> Ways:
@@ -227,6 +233,7 @@ class RaftTracing(Tracing):
                 yield from self._late(me, other, term, "pre_candidate")
             else:
                 yield (Call("count_pre_vote", (me, other, term)),)
+                yield (Call("ignore_stranger", (me, other)),)
                 yield (Call("ignore_earlier", (me, term, False, False)),)
                 yield (Call("ignore_answer", (me, other, term, "pre_candidate")),)
 
@@ -234,6 +241,7 @@ class RaftTracing(Tracing):
 
     def _late(self, me: str, other: str, term: int, role: str) -> Iterable[Step]:
         yield (Call("learn_term", (me, other, term)),)
+        yield (Call("ignore_stranger", (me, other)),)
         yield (Call("ignore_earlier", (me, term, False, False)),)
         yield (Call("ignore_answer", (me, other, term, role)),)
 
@@ -250,7 +258,8 @@ class RaftTracing(Tracing):
                     yield (Call("refuse_entries", (me, term, m["index"])),)
                 else:
                     if reply["index"] == m["index"] + count:
-                        yield (Call("append_entries", (me, term, m["index"], count)),)
+                        commit = Call("has_committed", (me, min(m["commit"], reply["index"])))
+                        yield (Call("append_entries", (me, term, m["index"], count)), commit)
                     if reply["index"] == found["after"]["commit"]:
                         yield (Call("skip_entries", (me, term, m["index"])),)
 
@@ -282,9 +291,10 @@ class RaftTracing(Tracing):
         """A leader counts what its follower has."""
 
         def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
-            yield (
-                Call("hear", (me, other)) if m["reject"] else Call("acknowledge", (me, other, m["index"])),
-            )
+            if not m["reject"]:
+                yield (Call("acknowledge", (me, other, m["index"])),)
+            # Also an answer that says nothing new.
+            yield (Call("hear", (me, other)),)
             yield from self._late(me, other, term, "leader")
 
         return self.received(found, steps)
@@ -317,6 +327,8 @@ class RaftTracing(Tracing):
             return
         for field, expression in FIELDS.items():
             yield Seen(field, expression.format(me), after[field])
+        # Who does not vote counts on, and nothing comes of it.
+        yield Seen("elapsed", f"elapsed[{me}]", min(after["elapsed"], self._longest))
         yield Seen("role", f"role[{me}]", ROLES[after["role"]])
         for field, variable in (("vote", "voted"), ("lead", "lead"), ("transfer", "transfer")):
             yield Seen(field, f"{variable}[{me}]", after[field] or None)

@@ -17,6 +17,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"sort"
 )
 
 const (
@@ -26,15 +28,18 @@ const (
 
 // Event is a line of a recording.
 type Event struct {
-	At    string     `json:"at"`
-	Seq   int        `json:"seq"`
-	Event string     `json:"event"`
-	To    string     `json:"to,omitempty"`   // who is to lead, or failed to get a snapshot
-	With  *Message   `json:"with,omitempty"` // what is received
-	Sent  []*Message `json:"sent,omitempty"`
-	After *State     `json:"after,omitempty"`
-	Why   string     `json:"why,omitempty"` // of a panic
-	Lost  []string   `json:"lost,omitempty"`
+	At      string     `json:"at"`
+	Seq     int        `json:"seq"`
+	Event   string     `json:"event"`
+	To      string     `json:"to,omitempty"`   // who is to lead, or failed to get a snapshot
+	With    *Message   `json:"with,omitempty"` // what is received
+	Sent    []*Message `json:"sent,omitempty"`
+	After   *State     `json:"after,omitempty"`
+	Change  *Voters    `json:"change,omitempty"` // to be; nobody: a joint configuration is left
+	Joint   bool       `json:"joint,omitempty"`
+	Applied []uint64   `json:"applied,omitempty"` // up to where, step by step
+	Why     string     `json:"why,omitempty"`     // of a panic
+	Lost    []string   `json:"lost,omitempty"`
 }
 
 type run struct {
@@ -50,6 +55,7 @@ type run struct {
 	events  []Event
 	entries uint64
 	terms   uint64
+	changes bool
 }
 
 func name(id uint64) string {
@@ -57,6 +63,15 @@ func name(id uint64) string {
 		return ""
 	}
 	return fmt.Sprintf("s%d", id)
+}
+
+func names(ids []uint64) []string {
+	all := []string{}
+	for _, id := range ids {
+		all = append(all, name(id))
+	}
+	sort.Strings(all)
+	return all
 }
 
 func must(err error) {
@@ -90,7 +105,7 @@ func (r *run) take(id uint64, event Event, input func(Node)) (ok bool) {
 		}
 	}()
 	input(node)
-	event.Sent = node.Store()
+	event.Sent, event.Applied = node.Store()
 	for _, m := range event.Sent {
 		r.sent[id-1]++
 		m.ID = fmt.Sprintf("%s/%d", event.At, r.sent[id-1])
@@ -100,6 +115,9 @@ func (r *run) take(id uint64, event Event, input func(Node)) (ok bool) {
 	}
 	state := node.State()
 	state.Starts = r.boots[id-1]
+	if !r.changes {
+		state.Config, event.Applied = nil, nil
+	}
 	if state.Role == "StateFollower" || state.Role == "StateLeader" {
 		state.Yes, state.No = nil, nil
 	}
@@ -178,16 +196,64 @@ func (r *run) faults() bool {
 			}
 		}
 	case 6:
-		if leader != 0 && leader != other && r.nodes[leader-1].State().Transfer != name(other) {
+		if leader != 0 && leader != other && r.votes(leader, other) && r.nodes[leader-1].State().Transfer != name(other) {
 			return r.take(leader, Event{Event: "transfer", To: name(other)}, func(n Node) { n.Transfer(other) })
 		}
 	case 7:
 		commit := r.nodes[id-1].State().Commit
 		if commit > r.nodes[id-1].Start()+2 {
-			return r.take(id, Event{Event: "compact"}, func(n Node) { n.Compact(commit - 1) })
+			if !r.changes { // else the snapshot's configuration is that of all that is applied
+				commit--
+			}
+			return r.take(id, Event{Event: "compact"}, func(n Node) { n.Compact(commit) })
 		}
 	}
 	return true
+}
+
+// votes says whether a node takes another one for a voter.
+func (r *run) votes(id, other uint64) bool {
+	now := r.nodes[id-1].State().Config
+	return !r.changes || slices.Contains(append(now.Voters, now.Outgoing...), name(other))
+}
+
+// proposes says whether a leader takes proposals.
+func (r *run) proposes(leader uint64) bool {
+	return r.votes(leader, leader) && r.nodes[leader-1].State().Transfer == ""
+}
+
+// change proposes other voters, or to leave a joint configuration.
+func (r *run) change(leader uint64) bool {
+	now := r.nodes[leader-1].State().Config
+	var add, remove, learn []uint64
+	to, joint, auto := Voters{Learners: []string{}}, r.chance(50), r.chance(50)
+	for n := range r.nodes {
+		id := uint64(n + 1)
+		votes, learns := slices.Contains(now.Voters, name(id)), slices.Contains(now.Learners, name(id))
+		switch turns := r.chance(30); {
+		case votes && turns:
+			remove = append(remove, id)
+		case votes:
+			to.Voters = append(to.Voters, name(id))
+		case turns && (learns || r.chance(50)):
+			add, to.Voters = append(add, id), append(to.Voters, name(id))
+		case turns || learns:
+			to.Learners = append(to.Learners, name(id))
+			if !learns {
+				learn = append(learn, id)
+			}
+		}
+	}
+	if len(now.Outgoing) > 0 {
+		return r.take(leader, Event{Event: "leave"}, func(n Node) { n.Change(nil, nil, nil, false, false) })
+	}
+	changes := len(add) + len(remove) + len(learn)
+	if changes == 0 || len(to.Voters) == 0 {
+		return true
+	}
+	joint = joint || changes > 1
+	to.Auto = joint && auto
+	return r.take(leader, Event{Event: "change", Change: &to, Joint: joint}, func(n Node) { n.Change(add, remove, learn, joint, auto) })
 }
 
 func (r *run) step() bool {
@@ -196,11 +262,16 @@ func (r *run) step() bool {
 		r.broken = map[[2]uint64]bool{}
 	}
 	kind := r.random.Intn(100)
+	if r.changes && !calm && r.chance(4) {
+		if leader := r.leader(); leader != 0 && r.proposes(leader) {
+			return r.change(leader)
+		}
+	}
 	switch {
 	case kind < 2 && !calm:
 		return r.faults()
 	case kind < 6 && !calm:
-		if leader := r.leader(); leader != 0 && r.nodes[leader-1].State().Transfer == "" {
+		if leader := r.leader(); leader != 0 && r.proposes(leader) {
 			return r.take(leader, Event{Event: "propose"}, Node.Propose)
 		}
 	case kind < 30+8*len(r.way):
@@ -241,7 +312,7 @@ func (r *run) write(path string, seed int64) {
 	out := bufio.NewWriter(file)
 	lines := json.NewEncoder(out)
 	must(lines.Encode(map[string]any{
-		"format": "etcd-raft/1", "seed": seed, "servers": r.config.Servers, "pre_vote": r.config.PreVote, "first_term": firstTerm,
+		"format": "etcd-raft/1", "seed": seed, "servers": r.config.Servers, "voters": r.config.First, "changes": r.changes, "pre_vote": r.config.PreVote, "first_term": firstTerm,
 		"check_quorum": r.config.CheckQuorum, "terms": r.terms, "entries": r.entries, "election_ticks": electionTicks,
 	}))
 	for _, event := range r.events {
@@ -257,9 +328,15 @@ func main() {
 	runs := flag.Int64("runs", 1, "how many runs")
 	events := flag.Int("events", 1000, "events in a run")
 	servers := flag.Int("servers", 3, "nodes")
+	voters := flag.Int("voters", 0, "how many of them vote at first; by default, all")
+	changes := flag.Bool("changes", false, "change who votes")
+	bytes := flag.Int("bytes", 64, "entries' bytes in a message; 64 are some five entries")
 	mode := flag.String("mode", "", "pre-vote, check-quorum, both or none; by default, the seed decides")
 	out := flag.String("out", "recordings", "the folder to write to")
 	flag.Parse()
+	if *voters == 0 {
+		*voters = *servers
+	}
 	must(os.MkdirAll(*out, 0o777))
 	modes := []string{"both", "pre-vote", "check-quorum", "none"}
 	for seed := *first; seed < *first+*runs; seed++ {
@@ -269,8 +346,10 @@ func main() {
 		if *mode != "" {
 			chosen = *mode
 		}
-		r := newRun(seed, Config{*servers, chosen == "both" || chosen == "pre-vote", chosen == "both" || chosen == "check-quorum"})
-		for len(r.events) < *events-1 && r.terms < 60 && r.step() {
+		r := newRun(seed, Config{*servers, *voters, *bytes, chosen == "both" || chosen == "pre-vote", chosen == "both" || chosen == "check-quorum"})
+		r.changes = *changes
+		// In the end nobody may be left who has something to do.
+		for tries := 0; tries < 100**events && len(r.events) < *events-1 && r.terms < 60 && r.step(); tries++ {
 		}
 		r.settle()
 		r.write(filepath.Join(*out, fmt.Sprintf("seed-%d.ndjson", seed)), seed)

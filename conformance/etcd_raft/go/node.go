@@ -17,6 +17,8 @@ type Message struct {
 	Reject  bool     `json:"reject"`
 	Forced  bool     `json:"forced,omitempty"`
 
+	Batch int `json:"batch,omitempty"` // after so many of the event's applications
+
 	from, to uint64
 	received int
 	raw      any
@@ -38,13 +40,24 @@ type State struct {
 	LastTerm uint64            `json:"last_term"`
 	Match    map[string]uint64 `json:"match,omitempty"`
 	Active   []string          `json:"active,omitempty"`
+	Config   *Voters           `json:"config,omitempty"`
 	Start    uint64            `json:"start"`         // how many entries are compacted
 	Log      *[]uint64         `json:"log,omitempty"` // the terms of the others, where they changed
 }
 
-// Config is the configuration of all nodes of a run.
+// Voters is who votes: two sets, while the configuration is joint.
+type Voters struct {
+	Voters   []string `json:"voters"`
+	Outgoing []string `json:"outgoing"`
+	Learners []string `json:"learners"`
+	Auto     bool     `json:"auto"`
+}
+
+// Config is the configuration of all nodes of a run; the First of the Servers vote at the beginning.
 type Config struct {
 	Servers     int
+	First       int
+	Bytes       int // of entries in a message
 	PreVote     bool
 	CheckQuorum bool
 }
@@ -52,7 +65,6 @@ type Config struct {
 const (
 	electionTicks  = 3
 	heartbeatTicks = 1
-	messageBytes   = 64 // some five entries
 )
 
 // Node is a node of raft with its disk.
@@ -63,8 +75,9 @@ type Node interface {
 	Receive(m *Message)
 	SnapshotFailed(of uint64)
 	Compact(to uint64)
-	Restart() // what was not stored is lost
-	Store() []*Message
+	Restart()                      // what was not stored is lost
+	Store() ([]*Message, []uint64) // what is sent, and up to where it has applied, step by step
+	Change(add, remove, learn []uint64, joint, auto bool)
 	State() State
 	Start() uint64
 }

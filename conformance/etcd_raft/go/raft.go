@@ -33,7 +33,7 @@ type node struct {
 // NewNode starts a node with an empty disk.
 func NewNode(id uint64, config Config) Node {
 	voters := &pb.ConfState{}
-	for n := 1; n <= config.Servers; n++ {
+	for n := 1; n <= config.First; n++ {
 		voters.Voters = append(voters.Voters, uint64(n))
 	}
 	n := &node{id: id, disk: disk{raft.NewMemoryStorage(), voters}, config: config}
@@ -47,7 +47,7 @@ func (n *node) Restart() {
 	_, _, commit := numbers(hard)
 	n.RawNode, err = raft.NewRawNode(&raft.Config{
 		ID: n.id, ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks, Storage: n.disk,
-		MaxSizePerMsg: messageBytes, MaxInflightMsgs: 8, Applied: commit,
+		MaxSizePerMsg: uint64(n.config.Bytes), MaxInflightMsgs: 8, Applied: commit,
 		CheckQuorum: n.config.CheckQuorum, PreVote: n.config.PreVote,
 		Logger: &raft.DefaultLogger{Logger: log.New(io.Discard, "", 0)},
 	})
@@ -59,13 +59,14 @@ func (n *node) Transfer(to uint64)       { n.TransferLeader(to) }
 func (n *node) Receive(m *Message)       { _ = n.Step(m.raw.(raftMessage)) }
 func (n *node) SnapshotFailed(of uint64) { n.ReportSnapshot(of, raft.SnapshotFailure) }
 
-// Store writes all that the node has, and returns what it sends.
-func (n *node) Store() []*Message {
-	var sent []*Message
+// Store writes and applies all that the node has.
+func (n *node) Store() (sent []*Message, applied []uint64) {
 	for n.HasReady() {
-		ready := n.Ready()
+		ready, batch := n.Ready(), len(applied)
 		if !raft.IsEmptySnap(ready.Snapshot) {
 			must(n.disk.ApplySnapshot(ready.Snapshot))
+			restored, at := n.restored(ready.Snapshot)
+			n.disk.voters, applied = restored, append(applied, at)
 		}
 		must(n.disk.Append(ready.Entries))
 		if !raft.IsEmptyHardState(ready.HardState) {
@@ -73,10 +74,17 @@ func (n *node) Store() []*Message {
 		}
 		for _, m := range ready.Messages {
 			sent = append(sent, shown(m))
+			sent[len(sent)-1].Batch = batch
+		}
+		for _, e := range ready.CommittedEntries {
+			n.apply(e)
+		}
+		if many := len(ready.CommittedEntries); many > 0 {
+			applied = append(applied, index(ready.CommittedEntries[many-1]))
 		}
 		n.Advance(ready)
 	}
-	return sent
+	return sent, applied
 }
 
 func (n *node) Compact(to uint64) {
@@ -119,6 +127,7 @@ func (n *node) State() State {
 		}
 		sort.Strings(shown.Active)
 	}
+	shown.Config = n.voters()
 	elapsed, transfer, yes, no := hidden(n.RawNode)
 	shown.Elapsed, shown.Transfer, shown.Yes, shown.No = elapsed, name(transfer), yes, no
 	return shown
