@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 # Of an installed PySpark not the archives that it has, too: modules would be compiled at each start.
-_INSTALLED = {Path(site, "pyspark") for site in sys.path if Path(site, "py4j").is_dir()}
+_INSTALLED = frozenset(Path(site, "pyspark") for site in sys.path if Path(site, "py4j").is_dir())
 sys.path[:] = [entry for entry in sys.path if not _INSTALLED & {*Path(entry).parents}]
 
 from pyspark import daemon  # noqa: E402
