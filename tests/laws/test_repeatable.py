@@ -155,6 +155,7 @@ WHILES = {
     "test_watch.py: max_seconds=0.05": "work that never ends by itself is ended, whenever that is",
     "test_watch.py: max_seconds=3600": "reached by a clock that the test sets",
     "test_watch.py: time.sleep(0.7)": "a limit that waits does not come, however long it takes",
+    "test_records.py: timeout=60000": "of a request, in milliseconds; its end is a hang",
     "zoned.py: max_seconds=20": "a search without horizons that ends early is not compared",
 }
 SECONDS = {"timeout", "seconds", "max_seconds", "query_seconds", "patience_s", "last_begins"}

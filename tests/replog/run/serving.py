@@ -33,9 +33,13 @@ class Broker:
         answer = await self.ask(Api.CREATE_TOPICS, topics=made, validate_only=False)
         assert not any(each.get("error_code") for each in answer["topics"]), answer
 
-    async def produce(self, records: bytes, acks: int = -1, topic: str = "t", partition: int = 0) -> dict:
+    async def produce(
+        self, records: bytes, acks: int = -1, topic: str = "t", partition: int = 0, wait_ms: int = 60_000
+    ) -> dict:
         data = [{"name": topic, "partition_data": [{"index": partition, "records": records}]}]
-        answer = await self.ask(Api.PRODUCE, transactional_id=None, acks=acks, timeout=1_000, topic_data=data)
+        answer = await self.ask(
+            Api.PRODUCE, transactional_id=None, acks=acks, timeout=wait_ms, topic_data=data
+        )
         return answer and answer["responses"][0]["partition_responses"][0]
 
     async def fetch(self, offset: int, wait_ms: int = 0, client: int = 0, **partition: int) -> dict:

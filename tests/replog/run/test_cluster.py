@@ -164,7 +164,7 @@ def test_each_waiting_produce_is_timed_out_in_its_time(tmp_path):
         began = leader.host.now_ms()
         waiting = []
         for n in range(3):
-            waiting.append(asyncio.ensure_future(leader.produce(batch(str(n)))))
+            waiting.append(asyncio.ensure_future(leader.produce(batch(str(n)), wait_ms=1_000)))
             await asyncio.sleep(0.1)
         assert len(leader.host._due) == 1
         for n, each in enumerate(waiting):

@@ -183,7 +183,7 @@ def test_deleted_records_are_gone(tmp_path):
             await broker.produce(batch(str(n)))
         for offset, expected in ((2, (Error.NONE, 2)), (9, (Error.OFFSET_OUT_OF_RANGE, -1))):
             wanted = [{"name": "t", "partitions": [{"partition_index": 0, "offset": offset}]}]
-            answer = await broker.ask(Api.DELETE_RECORDS, topics=wanted, timeout=100)
+            answer = await broker.ask(Api.DELETE_RECORDS, topics=wanted, timeout=60_000)
             found = answer["topics"][0]["partitions"][0]
             assert (found["error_code"], found["low_watermark"]) == expected
         assert (await broker.fetch(1))["error_code"] == Error.OFFSET_OUT_OF_RANGE
