@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from file_runs import calls, no_files, store
-from formula_runs import epoch_ends, groups, placements, propagations, rules
+from formula_runs import epoch_ends, groups, placements, propagations, rules, topics
 from replog_runs import PLAIN, of_rules, simulation, stories, story
 from store_shapes import BatchesWalk, ShapesWalk
 from store_walks import StoreWalk
@@ -55,6 +55,7 @@ class ReplogBehaviours(Behaviours):
             **_seeded("starts on every shape", 2, partial(driven, ShapesWalk, 30), False),
             **_seeded("batches in every shape", 2, partial(driven, BatchesWalk, 0), False),
             **_seeded("groups", 2, groups),
+            **_seeded("topics", 2, topics),
             **_seeded("propagation", 2, propagations),
             **_seeded("epoch ends", 2, epoch_ends),
             "no files": no_files,

@@ -1,4 +1,4 @@
-"""Runs of computations without a cluster: groups, placement, propagation, epoch ends.
+"""Runs of computations without a cluster: groups, topics, placement, propagation, epoch ends.
 
 Each draws arguments from a seed and notes the answers.
 """
@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from random import Random
 
-from observed_world import facts
+from observed_world import facts, note_effect
 
 from replog.core.broker.groups import Commit, Generation, Groups, from_body
 from replog.core.broker.propagation import TICK_MS, Propagator
+from replog.core.controller.controller import Controller
 from replog.core.controller.placement import assign, assign_simple
+from replog.core.controller.state import ControllerState
+from replog.core.effects import Received
+from replog.core.messages import HeartbeatRequest, RegisterRequest
 from replog.core.protocol import Truncation, preset, preset_names
 from replog.sim.scenarios.examples import epoch_end
 from specchk.conform.contract.behaviours import RunWatch
@@ -52,6 +56,31 @@ def groups(seed: int, watch: RunWatch) -> None:
         for group in ("g", "h"):
             for partition in ("t-0", "t-1"):
                 watch.note("groups", "position", group=group, offset=known.position(group, partition))
+
+
+def topics(seed: int, watch: RunWatch) -> None:
+    """A controller creates and deletes topics while its brokers are fenced and return."""
+    random = Random(seed)  # noqa: S311  # chance that must be repeatable
+    controller = Controller(ControllerState())
+    for broker in range(3):
+        controller.handle(Received(broker, RegisterRequest(broker, 1)), 0)
+    for now_ms in range(STEPS):
+        watch.step("a topic")
+        state = controller.state
+        draw, broker, name = random.random(), random.randrange(3), f"t{random.randrange(4)}"
+        if draw < 0.2:
+            controller.fence(broker)
+            effects = []
+        elif draw < 0.5:
+            alive = HeartbeatRequest(broker, state.brokers[broker].broker_epoch, state.version)
+            effects = controller.handle(Received(broker, alive), now_ms)
+        elif held := [partition for partition in state.partitions if partition.startswith(name)]:
+            effects = controller.delete(held)
+        else:
+            placed = assign((0, 1, 2), random.randrange(1, 3), random.randrange(1, 4), broker)
+            effects = controller.create({f"{name}-{at}": tuple(row) for at, row in enumerate(placed)})
+        for effect in effects:
+            note_effect(watch, "controller", effect)
 
 
 def placements(watch: RunWatch) -> None:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -20,7 +21,8 @@ from replog.store.checkpoints import checkpoint
 from replog.store.partition import PartitionLog
 from replog.store.segments.segment import Segment
 from specchk.conform.behaviour.comparison import ADDED, CHANGED, ORDER, Difference
-from specchk.conform.behaviour.running import behave, observed, taken
+from specchk.conform.behaviour.running import behave, taken
+from specchk.conform.contract.behaviours import Run, RunWatch
 from specchk.conform.contract.load import load_behaviours
 from specchk.conform.mutation.mutants import load
 from specchk.conform.mutation.patches import forget, install
@@ -35,18 +37,6 @@ REPLOG = ROOT / "impl" / "replog"
 def own_cache(tmp_path, monkeypatch):
     """Keep transcripts of these tests separate from those of other runs."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
-def test_replog_behaves_as_accepted():
-    """The unchanged replog has the digests of its lock, in one process, runs in reverse order."""
-    cls = load_behaviours(FILE)
-
-    class Backwards(cls):
-        def runs(self):
-            return dict(reversed(list(super().runs().items())))
-
-    behaved = behave(Backwards(), read(FILE.with_name(NAME)).behaviour, 1)
-    assert behaved.is_accepted, [each.run for each in behaved.differences]
 
 
 def test_digests_do_not_depend_on_the_environment(tmp_path):
@@ -107,18 +97,35 @@ def is_protocol(code: CodeType) -> bool:
     return is_empty and not code.co_names and len(code.co_code) <= 8
 
 
-def test_every_function_of_core_and_store_is_executed():
-    """The runs execute all of replog, and none of them ends in an error of its own."""
+def test_replog_behaves_as_accepted_and_all_of_it_is_executed():
+    """In one process and in reverse order the runs have the digests of the lock.
+
+    They execute every function of core and store, and none of them ends in an error of its own.
+    """
     folders = REPLOG / "core", REPLOG / "store"
     reached = Reached(folders)
     missing = set().union(*map(functions, folders))
-    for run in reversed(load_behaviours(FILE)().runs().values()):
+    raised: list[str] = []
+
+    def watched(name: str, run: Run, watch: RunWatch) -> None:
         # Watched runs take three times as long, and the last ones have most functions.
         with reached.watching() if missing else nullcontext():
-            steps = observed(run).steps
-        missing -= reached.names()
-        assert not [seen for step in steps for seen in step.seen if seen.kind == "raises"]
-    assert not missing
+            try:
+                run(watch)
+            except BaseException:
+                raised.append(name)
+                raise
+        missing.difference_update(reached.names())
+        raised.extend(name for step in watch.steps for seen in step.seen if seen.kind == "raises")
+
+    class Backwards(load_behaviours(FILE)):  # type: ignore[misc]
+        def runs(self):
+            backwards = reversed(list(super().runs().items()))
+            return {name: partial(watched, name, run) for name, run in backwards}
+
+    behaved = behave(Backwards(), read(FILE.with_name(NAME)).behaviour, 1)
+    assert behaved.is_accepted, [each.run for each in behaved.differences]
+    assert (missing, raised) == (set(), [])
 
 
 Plant = tuple[Any, str, Any]
