@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import pickle
 import pkgutil
 from collections.abc import Iterator, Mapping
@@ -55,24 +54,10 @@ ARGUMENTS: Mapping[str, tuple[Any, ...]] = MappingProxyType({
 })  # fmt: skip
 
 
-# Libraries of extras that an environment may lack; on a build server that is an error.
-OPTIONAL = () if os.environ.get("CI") else ("kio",)
-
-
-def loaded(name: str) -> Mapping[str, object]:
-    """The content of a module, nothing where its library is not installed."""
-    try:
-        return vars(importlib.import_module(name))
-    except ModuleNotFoundError as error:
-        if error.name not in OPTIONAL:
-            raise
-        return {}
-
-
 def exceptions_of(package: Any) -> Iterator[type[BaseException]]:
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if not module.name.endswith("__main__"):
-            for member in loaded(module.name).values():
+            for member in vars(importlib.import_module(module.name)).values():
                 is_own = isinstance(member, type) and member.__module__ == module.name
                 if is_own and issubclass(member, BaseException):
                     yield member
