@@ -18,9 +18,11 @@
       if (data.line !== undefined) return data.line && say("status", data.line.replace(", 0 MB", "")); // it is not known
       if (data.ready) return loaded();
       if (data.failed) return say("ready", `Python could not be loaded: ${data.failed}. Reload the page to try again.`);
-      const { resolve, reject } = waiting.get(data.id);
+      // What a command has to say is its answer; anything else has ended Python.
+      if (data.error !== undefined) return stop(`Python has failed, and is started again: ${data.error}`);
+      const { resolve } = waiting.get(data.id);
       waiting.delete(data.id);
-      return data.error === undefined ? resolve(data.answer) : reject(new Error(data.error));
+      return resolve(data.answer);
     };
     worker.onerror = (event) => say("ready", `Python could not be loaded: ${event.message || "this browser is too old"}.`);
   }

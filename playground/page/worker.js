@@ -65,6 +65,7 @@ const CALLS = {
     return explorer.error;
   },
   async ask(_, { name, body }) {
+    if (!explorer) return [410, JSON.stringify({ error: "Python was started again: open the explorer again" })];
     return plain(explorer.ask(name, body));
   },
 };

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from io import StringIO
 from typing import Any
 
-from specchk.cli.main import main
+from specchk.cli.ends import exit_code
+from specchk.cli.main import cli
+from specchk.cli.output import survived
 from specchk.lang import frontend
 from specchk.lang.check.model_rules import claims
 from specchk.lang.text.diagnostics import SpecError
@@ -43,11 +45,12 @@ class Screen(StringIO):
 
 def command(words: Sequence[str], tell: Tell = str) -> dict[str, Any]:
     """A command's exit code, and what it has written to standard output and standard error."""
-    out, errors, code = StringIO(), Screen(tell), 0
+    out, errors = StringIO(), Screen(tell)
     sys.argv = ["specchk", *words]
-    with redirect_stdout(out), redirect_stderr(errors):
+    # Not by `main`, which lets Python recurse deeper than the stack of a browser: Python would end there.
+    with redirect_stdout(out), redirect_stderr(errors), survived():
         try:
-            main(time.monotonic())
+            code = exit_code(partial(cli, standalone_mode=False))
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
     return {"code": code, "out": out.getvalue(), "errors": errors.getvalue()}

@@ -189,6 +189,12 @@ def test_errors_have_places_and_hints(page: Chrome):
     assert "hint: did you mean `smal`?" in said(page, "errors")
     assert page.find_elements(By.CSS_SELECTOR, "#lines .wrong")
     assert not page.find_element(By.ID, "run").is_enabled()
+    # Deeper than the stack of a browser: Python would end, and not say why.
+    nested = "".join(f"def f{level}() = f{level - 1}() + 1\n" for level in range(1, 900))
+    write(page, f"spec deep\nvar n : 0..1 = 0\ndef f0() = n\n{nested}invariant i: f899() >= 0\n")
+    wait(page, lambda: said(page, "checked") == "no errors")
+    assert verdict(page) == "rejected"
+    assert "nest too deeply" in said(page, "said")
 
 
 def test_a_search_shows_progress_and_is_stopped(page: Chrome):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import json
 import re
@@ -38,11 +37,9 @@ def loaded(name: str) -> ModuleType:
 @pytest.fixture
 def playground() -> Iterator[ModuleType]:
     module = loaded("playground")
-    words, cycles, limit = sys.argv, gc.get_threshold(), sys.getrecursionlimit()
+    words = sys.argv
     yield module
     sys.argv = words
-    gc.set_threshold(*cycles)
-    sys.setrecursionlimit(limit)
 
 
 def test_a_command_gives_its_code_and_its_output(playground: ModuleType, tmp_path: Path):
