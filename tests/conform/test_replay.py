@@ -24,7 +24,6 @@ from specchk.conform.contract.binding import (
     snapshot,
     unchanged,
 )
-from specchk.conform.contract.copies import restored
 from specchk.conform.gate.tiers import Part
 from specchk.conform.replay.replay import UNCHECKED, Replayer
 from specchk.conform.replay.spec_side import SpecSide
@@ -188,7 +187,7 @@ class Sees(BankBinding):
 
     @unchanged
     def as_kept(self, kept: Any) -> Callable[[Bank], bool]:
-        return lambda bank: self.look(bank, restored(kept))
+        return lambda bank: self.look(bank, kept)
 
     def look(self, bank: Bank, before: Bank) -> bool:
         self.looked.append(bank == before)

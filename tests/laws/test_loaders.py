@@ -28,7 +28,6 @@ WRITERS = {
     "specchk.processes": "the C library of this process",
     "specchk.symbolic.zones.members": "another member of the crew, through its parent's pipes",
     "specchk.symbolic.joins.member": "another member of the crew, through its parent's pipes",
-    "specchk.conform.contract.copies": "this process: a copy of the implementation's values in memory",
     "specchk.conform.contract.load": "the user: the binding named on the command line",
     "specchk.conform.contract.known_bad": "the user: a function of that binding, changed",
     "specchk.conform.mutation.patches": "the user: the implementation's source, patched",

@@ -32,7 +32,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct, field
 
-from specchk.conform.contract.copies import restored, saved
 from specchk.conform.contract.known_bad import BadFile, BadStart, Control
 from specchk.conform.contract.values import plain
 from specchk.ir.program import Program
@@ -246,13 +245,11 @@ class Binding(Generic[S]):
     @snapshot
     def _keep(self, system: S) -> Any:
         """Save a deep copy, unless the binding defines a cheaper method."""
-        back = getattr(type(self), type(self).marked("restore") or "")
-        # Packed only for the default of `restore`: a binding's own is given a system.
-        return saved(system) if back is Binding._back else deepcopy(system)
+        return deepcopy(system)
 
     @restore
     def _back(self, kept: Any) -> S:
-        system: S = restored(kept)
+        system: S = deepcopy(kept)
         return system
 
     @classmethod
