@@ -1,9 +1,9 @@
 """Events in, effects out: the whole interface of the core.
 
-A runner (`sim.cluster.world`) delivers one event at a time with the local clock's reading, and
-performs the returned effects *in order*.  It may die between any two of them: the core puts them in the
-order in which that is safe (an epoch entry before the records of that epoch, records before the reply that
-promises them).
+A runner (`run.serve.host`, `sim.cluster.world`) delivers one event at a time with the local clock's
+reading, and performs the returned effects *in order*.  It may die between any two of them: the core puts
+them in the order in which that is safe (an epoch entry before the records of that epoch, records before the
+reply that promises them).
 
 Timers are one-shot and never cancelled: a fired timer whose `token` is no longer current is ignored by its
 owner.

@@ -36,7 +36,8 @@ T = TypeVar("T")
 class FileStorage:
     """A Kafka log directory with one partition, driven by the protocol's disk effects.
 
-    `path` is the directory on `fs`; `key` is the partition's topic and number.
+    For the simulator and the demo; a process that serves has `run.partitions`.  `path` is the directory on
+    `fs`; `key` is the partition's topic and number.
     """
 
     failures: ClassVar[tuple[type[Exception], ...]] = (StoreError,)

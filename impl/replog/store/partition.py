@@ -141,7 +141,7 @@ class PartitionLog:
         return header
 
     def append_as_follower(self, batches: Buffer) -> int:
-        """Append stamped batches unchanged; return the new log end.
+        """Append batches that a leader has stamped, this one or another; return the new log end.
 
         All are checked before the first is written: they must follow the log and each other without a hole,
         with epochs that never decrease (`InvalidRecordError`), and with right CRCs (`CorruptBatchError`).

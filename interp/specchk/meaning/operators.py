@@ -1,9 +1,9 @@
 """THE meaning of the strict operators: operator -> rule, total over `Op` (checked by a test of the laws).
 
 A rule gets the expression (for its type, `data` and span) and its arguments' functions, and gives
-the expression's function.  Arguments are evaluated left to right.  Most call the rule on the page of rules
-(`meaning.rules`).  Where Python has the operator, the rule is a text instead (`TextRule`), from which its
-function is made, and that of an expression around it.
+the expression's function.  Arguments are evaluated left to right.  What an operator means beyond Python's
+own is on the page of rules (`meaning.rules`), which is called.  Where Python has the operator, the rule is a
+text instead (`TextRule`), from which its function is made, and that of an expression around it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
 """The page of rules: what operators mean, each a function of its arguments' values.
 
-A rule is Python on the values of the core (`meaning.values`), and the reference engine calls it.  Operators
-in terms of others, in `DERIVED`, may instead be read as expressions (`meaning.reading`): so such an operator
-is added by its card, its rule and its word.  An engine has a rule of its own for all others, and a shortcut
-where reading would be slower: `tests/laws/test_page.py` compares the shortcuts with the rules.
+Those that Python has itself, such as `+`, are in `meaning.operators`, which calls the rules here for the
+reference engine, and on open numbers for zones and hulls.  A rule is Python on the values of the core
+(`meaning.values`).  Operators in terms of others, in `DERIVED`, may instead be read as expressions
+(`meaning.reading`): so such an operator is added by its card, its rule and its word
+(`tests/laws/test_added_operators.py` adds two).  The native engine and `--prove` have a rule of their own for
+all others, and a shortcut where reading would be slower: `tests/laws/test_page.py` compares the shortcuts
+with the rules.
 
 | read | is |
 |---|---|

@@ -154,8 +154,8 @@ class Gate(Struct, frozen=True):
 
         13  a suite diverges (`conform.replay`), or a call does not return (`conform.contract.hangs`)
         21  a suite or the controls are vacuous (`replay.suites`, `gate.controls`)
-        20  a suite is incomplete: a limit ended it
         14  below the lock (`gate.lock.lowered`, `_counted`), or a class listed as never taken is taken
+        20  a suite is incomplete: a limit ended it
 
         Only reported: missed classes, conditions that never decide, one outdated control.
         """
