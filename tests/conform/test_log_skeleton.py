@@ -103,3 +103,6 @@ def test_the_skeleton_of_a_bundled_spec_loads(tmp_path, spec):
     assert issubclass(cls, LogTracing)
     assert (cls.kind, cls.per_writer, list(cls.names)) == ("@message", True, ["n1", "n2", "n3"])
     assert len(cls.read(runs).unmapped) == 30
+    files = [str(file) for file in sorted(runs.iterdir())]
+    again = CliRunner().invoke(bind, ["--recording", str(ROOT / spec), *files, "--into", str(tmp_path / "b")])
+    assert again.output.endswith(f"tracing.py {runs}\n")

@@ -8,14 +8,16 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any, ClassVar
 
+import click
 import pytest
 from bank import SPEC, bank
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specchk.cli.commands.validate import recorded_files
 from specchk.conform.contract.log_tracing import LogTracing
 from specchk.conform.contract.recording import BadRecording, Event, Recording
-from specchk.conform.contract.tracing import ANY, Call, Seen, event
+from specchk.conform.contract.tracing import ANY, Call, Seen, Ways, event
 from specchk.conform.recordings.campaign import Campaign, run_campaign
 from specchk.conform.recordings.explainer import CampaignOptions
 from specchk.conform.recordings.orders import explained_in_order
@@ -140,6 +142,60 @@ def test_lines_that_have_no_order_have_no_verdict(tmp_path):
     assert campaign.vacuous[0].endswith(": cycle/a.ndjson:1, cycle/b.ndjson:1")
     late = validated(Apart, written(tmp_path / "late", a=[{**m1, "t": "soon"}], b=[]))
     assert "late: the times or messages of its lines cannot be read: ValueError" in late.vacuous[0]
+
+
+def test_a_message_orders_lines_only_if_its_sender_is_certain(tmp_path):
+    """Lines without a number have no message, and of two senders none comes first."""
+    hers, his = {"from": "alice", "to": "bob"}, {"from": "bob", "to": "alice"}
+    # Hers come before his last one, for which he has no coin otherwise.
+    bare = [line("moved", **his), line("moved", **his), line("gave", **his)]
+    assert validated(Apart, written(tmp_path / "bare", a=bare, b=[line("moved", **hers)])).tally.accepted == 1
+    first = [*[line("moved", **his)] * 3, line("gave", coin=1, **his)]
+    received, second = line("moved", coin=1, **hers), line("gave", coin=1, **hers)
+    both = written(tmp_path / "both", a=first, b=[received], c=[second])
+    assert validated(Apart, both).tally.accepted == 1
+
+
+def test_lines_that_order_others_are_read(tmp_path):
+    """A kind in `receives` that has no method would order nothing."""
+
+    class Unread(Apart):
+        receives: ClassVar[Mapping[str, tuple[str, ...]]] = {"taken": ("coin",)}
+
+    rows = [line("moved", **{"from": "alice", "to": "bob"})]
+    campaign = validated(Unread, written(tmp_path / "day", a=rows))
+    assert verdict(campaign) == "vacuous"
+    assert "no method reads the lines `taken` of `sends` or `receives`" in campaign.vacuous[0]
+
+
+def test_a_copy_that_any_spec_would_refuse_does_not_count(tmp_path):
+    """Swapped lines have swapped times, which contradict the files: that shows nothing of the spec."""
+    times = {"a": (0, 10, 20, 30), "b": (5, 15, 25, 35)}
+    rows = {name: [line("moved", t=t, **{"from": "alice"}) for t in ts] for name, ts in times.items()}
+
+    class Anything(Apart):
+        @event("moved", "gave")
+        def moved(self, found: Event) -> Ways:  # type: ignore[override]
+            return Ways(((), (Call("transfer", (found["from"], ANY)),)))
+
+    copies = validated(Anything, written(tmp_path / "day", **rows)).tally.copies
+    assert copies["drop", False] > 0
+    assert copies["swap", True] == 0
+
+
+def test_a_writers_file_is_no_run(tmp_path):
+    """Each file is explained by itself, whatever the others say; a file with several writers is one."""
+    rows = [line("moved", **{"from": "alice", "to": "bob"})]
+    files = [str(file) for file in written(tmp_path / "day", a=rows, b=rows).iterdir()]
+    with pytest.raises(
+        click.UsageError, match="is one writer's file; with `per_writer` give the run's folder"
+    ):
+        recorded_files(files, Apart)
+
+    class Named(Apart):
+        writer = "till"
+
+    assert [str(path) for path in recorded_files(files, Named)] == files
 
 
 TIME = st.none() | st.integers(0, 9)

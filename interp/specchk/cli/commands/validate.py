@@ -201,5 +201,8 @@ def recorded_files(given: Sequence[str], cls: type[Tracing]) -> list[Path]:
         inside = sorted(path.glob("*.ndjson")) if path.is_dir() else [path]
         if not inside:
             raise click.UsageError(f"there is no recording (*.ndjson) in {path}")
+        # Two writers' files, each explained by itself, may contradict each other.
+        if issubclass(cls, LogTracing) and is_run and not cls.writer and not path.is_dir():
+            raise click.UsageError(f"{path} is one writer's file; with `per_writer` give the run's folder")
         files += [path] if is_run else inside
     return files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from operator import itemgetter
 from random import Random
 from time import perf_counter
@@ -128,12 +129,6 @@ class RecordingExplainer:
             self._made()
         return self._validators[key]
 
-    def _is_rejected(self, validator: Validator, recording: Recording) -> bool:
-        try:
-            return self.explain(validator, recording)[0].blocked is not None
-        except BadRecording:  # its lines have no order
-            return True
-
     def _copies(self, validator: Validator, recording: Recording) -> tuple[Copy, ...]:
         # A seed for each recording, so that its copies do not depend on the others, nor on how they are
         # shared out.
@@ -142,6 +137,10 @@ class RecordingExplainer:
         few = -(-LEAST_COPIES // (len(KINDS) * self.wanted.recordings))
         for kind in KINDS * max(1, min(few, MOST_COPIED // max(1, len(recording.events)))):
             spoiled = spoil(recording, kind, random, self.cls(validator.program, recording))
-            if spoiled is not None:
-                copies.append(Copy(kind, spoiled.what, self._is_rejected(validator, spoiled.recording)))
+            if spoiled is None:
+                continue
+            # Where the lines have no order, by their times or messages, any spec would refuse it.
+            with suppress(BadRecording):
+                blocked = self.explain(validator, spoiled.recording)[0].blocked
+                copies.append(Copy(kind, spoiled.what, blocked is not None))
         return tuple(copies)

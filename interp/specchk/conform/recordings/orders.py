@@ -49,11 +49,15 @@ class Lines:
             line: (writer, n) for writer, chain in enumerate(self.chains) for n, line in enumerate(chain, 1)
         }
         self.needs: list[list[tuple[int, int]]] = [[] for _ in events]  # (a writer, how many of its lines)
-        sent = {_key(cls.sends, event): line for line, event in reversed(list(enumerate(events)))}
+        sent: dict[tuple[str, ...] | None, list[tuple[int, int]]] = {None: []}
         for line, event in enumerate(events):
-            key = _key(cls.receives, event)
-            if key is not None and key in sent and place[sent[key]][0] != place[line][0]:
-                self.needs[line].append(place[sent[key]])
+            if (key := _key(cls.sends, event)) is not None:
+                sent.setdefault(key, []).append(place[line])
+        for line, event in enumerate(events):
+            sends = sent.get(_key(cls.receives, event), [])
+            # Of several senders any may be the one of this line.
+            if len({writer for writer, _ in sends}) == 1 and sends[0][0] != place[line][0]:
+                self.needs[line].append(sends[0])
         boxes = [cls.box(event) or (-inf, inf) for event in events]
         for writer, chain in enumerate(self.chains):
             # The earliest end of each line and those after it: if one of them is before a line, so is it.
@@ -92,8 +96,9 @@ class Lines:
 
 
 def _key(table: Mapping[str, tuple[str, ...]], event: Event) -> tuple[str, ...] | None:
-    fields = table.get(event["event"])
-    return None if fields is None else tuple(str(field_of(event, path)) for path in fields)
+    """The key of a line's message; None for a line without one, or that lacks a part of it."""
+    values = [field_of(event, path) for path in table.get(event["event"], ())]
+    return tuple(map(str, values)) if values and None not in values else None
 
 
 def explained_in_order(
@@ -101,8 +106,14 @@ def explained_in_order(
 ) -> tuple[Explained, Recording]:
     """As `Validator.explain`, in an order that explains the most, with the recording in that order.
 
-    Raises `BadRecording` if the lines cannot be in any order.
+    Raises `BadRecording` if the lines cannot be in any order, or lines that should order others are not read.
     """
+    if unread := sorted({*tracing.sends, *tracing.receives} - tracing.events().keys()):
+        kinds = ", ".join(f"`{kind}`" for kind in unread)
+        hint = "write a method for each, which may return ()"
+        raise BadRecording(
+            f"{recording.name}: no method reads the lines {kinds} of `sends` or `receives`; {hint}"
+        )
     with asked(f"{recording.name}: the times or messages of its lines cannot be read"):
         lines = Lines(type(tracing), recording.events)
     first = lines.in_any_order(recording)
