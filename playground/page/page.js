@@ -38,6 +38,7 @@
     worker.terminate();
     const stopped = [...waiting.values()];
     waiting = new Map();
+    seen = null; // the files of a new worker are the bundled specs
     for (const { reject } of stopped) reject(new Error(reason));
     begin();
   }
