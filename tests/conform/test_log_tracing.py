@@ -183,6 +183,14 @@ def test_a_copy_that_any_spec_would_refuse_does_not_count(tmp_path):
     assert copies["swap", True] == 0
 
 
+def test_equal_lines_are_not_swapped(tmp_path):
+    """They differ in their places, and show the same: the copy would be the same recording."""
+    rows = [line("moved", **{"from": "alice", "to": "bob"}) for _ in range(2)]
+    copies = validated(Tills, written(tmp_path / "day", till=rows) / "till.ndjson").tally.copies
+    assert copies["drop", False] > 0
+    assert copies["swap", False] == 0
+
+
 def test_a_writers_file_is_no_run(tmp_path):
     """Each file is explained by itself, whatever the others say; a file with several writers is one."""
     rows = [line("moved", **{"from": "alice", "to": "bob"})]

@@ -69,6 +69,10 @@ def spoil(
         events.insert(at, events[at])
     else:
         pairs = _successive(events)
+        if isinstance(tracing, LogTracing):
+            # Lines that differ in their times and places alone, swapped, would be the same recording.
+            read = [repr(_read(tracing, event)) for event in events]
+            pairs = [(at, next_) for at, next_ in pairs if read[at] != read[next_]]
         if not pairs:
             return None
         at, next_ = random.choice(pairs)
