@@ -191,6 +191,16 @@ def test_equal_lines_are_not_swapped(tmp_path):
     assert copies["swap", False] == 0
 
 
+def test_a_field_that_is_not_read_is_not_flipped(tmp_path):
+    """Whatever its name; a copy with another value of it would show the same."""
+    row = {"from": "alice", "to": "bob", "left": 1, "after": {"coffee": 3}}
+    copies = validated(
+        Tills, written(tmp_path / "day", till=[line("moved", **row)]) / "till.ndjson"
+    ).tally.copies
+    assert copies["flip", True] > 0
+    assert copies["flip", False] == 0
+
+
 def test_a_writers_file_is_no_run(tmp_path):
     """Each file is explained by itself, whatever the others say; a file with several writers is one."""
     rows = [line("moved", **{"from": "alice", "to": "bob"})]

@@ -46,7 +46,9 @@ def spoil(
     """
     events = list(recording.events)
     if kind == "flip":
-        shown = [n for n, event in enumerate(events) if shown_after(event)]
+        # In a log `after` is a field like any other, which its tracing may not read.
+        is_log = isinstance(tracing, LogTracing)
+        shown = [] if is_log else [n for n, event in enumerate(events) if shown_after(event)]
         if not shown:
             return None if tracing is None else _flipped_line(recording, random, tracing)
         at = random.choice(shown)
