@@ -328,7 +328,6 @@ def test_created_and_deleted_partitions_are_announced_to_every_broker():
     made = controller.create({"u-0": (1, 0), "u-1": (0, 2)})
     assert [send.to for send in made] == [0, 1, 2]
     image = made[0].message.images[-1]
-    assert image.partitions["u-0"].leader_epoch == 0
     assert (image.version, image.partitions["u-0"].leader, image.partitions["u-1"].leader) == (
         version + 1,
         1,
@@ -338,15 +337,18 @@ def test_created_and_deleted_partitions_are_announced_to_every_broker():
     first, last = (send.message.images[-1] for send in gone if send.to == 1)
     emptied = first.partitions["u-0"]
     assert (emptied.replicas, emptied.leader, emptied.isr) == ((), NO_LEADER, ())
-    assert (emptied.leader_epoch, emptied.partition_epoch) == (1, image.partitions["u-0"].partition_epoch + 1)
+    old = image.partitions["u-0"]
+    assert (emptied.leader_epoch, emptied.partition_epoch) == (old.leader_epoch + 1, old.partition_epoch + 1)
     assert set(last.partitions) == {PARTITION}
     assert (first.version, last.version) == (version + 2, version + 3)
 
 
-def test_a_partition_is_created_without_its_absent_replica_in_a_later_epoch():
-    """An absent replica may have the log of a deleted partition of this name, in any earlier epoch."""
+@pytest.mark.parametrize(("fenced", "expected"), [((), (2, (2, 1, 0))), ((2,), (1, (1, 0)))])
+def test_a_partition_is_created_in_a_later_epoch_than_any_log_of_its_name(fenced, expected):
+    """A replica that is absent, or has died since its last heartbeat, may have a deleted partition's log."""
     cluster = Cluster()
-    cluster.controller.fence(2)
+    for broker in fenced:
+        cluster.controller.fence(broker)
     made = cluster.controller.create({"u-0": (2, 1, 0)})[0].message.images[-1]
     image = made.partitions["u-0"]
-    assert (image.leader, image.isr, image.leader_epoch) == (1, (1, 0), made.version)
+    assert ((image.leader, image.isr), image.leader_epoch) == (expected, made.version)

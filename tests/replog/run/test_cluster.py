@@ -148,6 +148,31 @@ def test_nothing_is_acknowledged_without_a_second_copy(tmp_path):
     run(scenario)
 
 
+def test_a_replica_of_a_deleted_topic_keeps_none_of_its_records(tmp_path):
+    """The topic was deleted and created again while a broker was dead, and its session was not over yet."""
+
+    async def scenario():
+        cluster = Cluster(tmp_path)
+        await asyncio.sleep(0.05)
+        await cluster.brokers[0].create("t")
+        await cluster.in_sync()
+        leader = await cluster.leader()
+        await leader.produce(batch("old"))
+        dead = max(set(BROKERS) - {leader.host.settings.broker_id})
+        cluster.brokers.pop(dead).die()
+        assert not (await leader.ask(Api.DELETE_TOPICS, topic_names=["t"]))["responses"][0].get("error_code")
+        await leader.create("t")
+        leader = await cluster.leader()
+        await leader.produce(batch("new"), acks=1)
+        cluster.controlling.expire(dead)
+        cluster.start(dead)
+        await cluster.in_sync()
+        logs = {(tmp_path / f"broker-{b}" / "t-0" / "00000000000000000000.log").read_bytes() for b in BROKERS}
+        assert len(logs) == 1, "byte for byte"
+
+    run(scenario)
+
+
 def test_each_waiting_produce_is_timed_out_in_its_time(tmp_path):
     """One timer serves them all: it is armed for the first deadline, and then for the next."""
 

@@ -24,9 +24,10 @@ def test_a_batch_is_stamped_and_otherwise_unchanged(tmp_path):
         answer = await broker.fetch(0)
         assert (answer["high_watermark"], answer["last_stable_offset"]) == (3, 3)
         assert values(answer["records"]) == ["a", "b", "c"]
+        epoch = broker.host.image.partitions["t-0"].leader_epoch.to_bytes(4, "big")
         # The CRC and all after it are the producer's bytes.
-        assert answer["records"] == sent[0][:8] + sent[0][8:12] + bytes(4) + sent[0][16:] + (
-            (2).to_bytes(8, "big") + sent[1][8:12] + bytes(4) + sent[1][16:]
+        assert answer["records"] == sent[0][:8] + sent[0][8:12] + epoch + sent[0][16:] + (
+            (2).to_bytes(8, "big") + sent[1][8:12] + epoch + sent[1][16:]
         )
 
     run(scenario)
@@ -42,7 +43,7 @@ def test_a_fetch_may_begin_inside_a_batch_and_ends_with_its_limit(tmp_path):
         # Less than a batch: one is returned all the same.
         assert values((await broker.fetch(2, partition_max_bytes=1))["records"]) == ["1a", "1b"]
         assert (await broker.fetch(11))["error_code"] == Error.OFFSET_OUT_OF_RANGE
-        assert (await broker.fetch(0, current_leader_epoch=7))["error_code"] == Error.UNKNOWN_LEADER_EPOCH
+        assert (await broker.fetch(0, current_leader_epoch=1_000))["error_code"] == Error.UNKNOWN_LEADER_EPOCH
 
     run(scenario)
 
@@ -126,6 +127,7 @@ def test_records_survive_a_restart_in_a_later_epoch(tmp_path, is_killed):
         broker = Broker(tmp_path)
         await broker.create("t", "u", partitions=2)
         await broker.produce(batch("a", producer=7, first=0))
+        epoch = broker.host.image.partitions["t-0"].leader_epoch
         if is_killed:
             broker.die()
         else:
@@ -140,14 +142,14 @@ def test_records_survive_a_restart_in_a_later_epoch(tmp_path, is_killed):
             topics=[
                 {
                     "topic": "t",
-                    "partitions": [{"partition": 0, "current_leader_epoch": -1, "leader_epoch": 0}],
+                    "partitions": [{"partition": 0, "current_leader_epoch": -1, "leader_epoch": epoch}],
                 }
             ],
         )
         assert ends["topics"][0]["partitions"][0] == {
             "partition": 0,
             "error_code": Error.NONE,
-            "leader_epoch": 0,
+            "leader_epoch": epoch,
             "end_offset": 1,
         }
         assert set(broker.host.broker.replicas) == {"__consumer_offsets-0", "t-0", "t-1", "u-0", "u-1"}

@@ -231,15 +231,15 @@ class Controller:
     def create(self, partitions: Mapping[str, tuple[int, ...]]) -> list[Effect]:
         """Create partitions, each with its replicas, and announce them; the ISR has those that are active.
 
-        A replica that is not may have the log of a deleted partition of this name.  The first leader epoch is
-        then above all of that log's, so that the replica truncates it.
+        A replica may have the log of a deleted partition of this name: its broker is away, or has died since
+        its last heartbeat.  The first leader epoch is above all of that log's, so that it is truncated.
         """
         rules = self._rules()
         for name, replicas in partitions.items():
             isr = tuple(replica for replica in replicas if replica in rules.active)
             image = PartitionImage(replicas, NO_LEADER, -1, 0, isr or replicas)
             placed = election.next_image(image, image.isr, rules)
-            if isr and isr != replicas:
+            if isr:
                 # Each leader epoch was announced in a version of its own.
                 placed = replace(placed, leader_epoch=self.state.version + 1)
             self.state.partitions[name] = placed
