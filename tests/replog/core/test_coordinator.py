@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from core_support import CLIENT, NOW, PARTITION, metadata, sent
 
-from replog.core.broker.coordinator import GroupReplica
+from replog.core.broker.coordinator import GroupReplica, Waiting
 from replog.core.broker.groups import Commit, Generation, from_body, records_of
 from replog.core.broker.state import Config, ReplicaState
 from replog.core.effects import Append, SetTimer, Timer
@@ -191,6 +191,25 @@ def test_a_commit_that_was_cut_off_is_no_position():
     assert (replica.state.log.leo, replica.state.log.hw) == (2, 1)
     loaded(replica, replica.apply(metadata(0, 2, 3, (0,)), 1, NOW))
     assert replica.coordinator.committed.position("g", "t-0") is None
+
+
+class Incomparable(CommitReply):
+    """An answer that fails when it is compared."""
+
+    def __eq__(self, other):
+        raise AssertionError("compared")
+
+    __hash__ = None
+
+
+def test_waiting_answers_are_not_compared_with_each_other():
+    """One request may commit for thousands of partitions; comparing each with each would stop the broker."""
+    for timer, epoch in ((Timer.COMPLETE_COMMITS, 0), (Timer.RESIGN, -1)):
+        replica = coordinator()
+        answers = [Incomparable(n, Error.NONE) for n in range(3)]
+        replica.coordinator.waiting = tuple(Waiting(CLIENT, each, epoch, 0) for each in answers)
+        assert len(sent(replica.fire(timer, 0, NOW), CommitReply)) == 3
+        assert replica.coordinator.waiting == ()
 
 
 def test_a_snapshot_is_independent():

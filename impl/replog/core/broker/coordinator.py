@@ -166,14 +166,14 @@ class Coordinator:
         self._armed -= {Timer.COMPLETE_COMMITS}
         done = [one for one in self.waiting if _is_due(one, state)]
         out.extend(Send(one.source, one.reply) for one in done)
-        self.waiting = tuple(one for one in self.waiting if one not in done)
+        self.waiting = tuple(one for one in self.waiting if not _is_due(one, state))
 
     def resign(self, state: ReplicaState, out: list[Effect]) -> None:
         """Reply with an error to requests that wait for a record of a past epoch: others may truncate it."""
         self._armed -= {Timer.RESIGN}
         over = [one for one in self.waiting if _is_over(one, state)]
         out.extend(Send(one.source, failed(one.reply, Error.NOT_COORDINATOR)) for one in over)
-        self.waiting = tuple(one for one in self.waiting if one not in over)
+        self.waiting = tuple(one for one in self.waiting if not _is_over(one, state))
 
 
 class GroupReplica(Replica):
