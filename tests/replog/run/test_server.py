@@ -188,6 +188,30 @@ def test_requests_wait_for_memory():
     serving(scenario, Limits(connections=5, request=1_000, memory=2_000, stall_s=2, idle_s=2))
 
 
+def test_a_small_request_waits_for_no_large_ones():
+    """A follower's fetch is what the produces of a full memory wait for."""
+
+    async def scenario(echo, connect):
+        async def ready(_client, request):
+            if request.body["data"]:
+                await echo.release.wait()
+            return 0
+
+        echo.release.clear()
+        echo.ready = ready
+        large = [await connect() for _ in range(2)]
+        for _, writer in large:
+            writer.write(frame(1, data=b"x" * 800))
+        reader, writer = await connect()
+        writer.write(frame(2))
+        assert await asyncio.wait_for(answer(reader), 2) == 2
+        echo.release.set()
+        for reader, _ in large:
+            assert await answer(reader) == 1
+
+    serving(scenario, Limits(connections=5, request=1_000, memory=2_000, stall_s=5, idle_s=5))
+
+
 def test_the_end_of_the_server_ends_connections_that_wait(caplog):
     async def scenario(echo, connect):
         echo.release.clear()

@@ -4,7 +4,7 @@
 
 A connection has one request at a time, as in Kafka, so answers are in the order of requests.  Bytes that are
 no request, or more of them than allowed, end their connection and nothing else.  `Limits.memory` is shared by
-the requests in hand and the answers under way: who exceeds it waits.
+the large requests in hand and the answers under way: who exceeds it waits.
 
 Not here: what a request means (`service`).
 """
@@ -41,16 +41,20 @@ class Limits:
 
 
 class Budget:
-    """An amount of bytes that is shared in order of arrival."""
+    """An amount of bytes that is shared in order of arrival; a size up to `least` takes nothing of it."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, least: int = 0) -> None:
         self._free = limit
         self._limit = limit
+        self._least = least
         self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @asynccontextmanager
     async def of(self, size: int) -> AsyncIterator[None]:
         """Hold `size` bytes, as soon as they are free; a size above the limit counts as all of it."""
+        if size <= self._least:
+            yield
+            return
         size = min(size, self._limit)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append((size, turn))
@@ -79,8 +83,11 @@ class Server:
         self._service = service
         self._layouts = layouts
         self._limits = limits or Limits()
-        self._requests = Budget(self._limits.memory // 2)
-        self._answers = Budget(self._limits.memory // 2)
+        half = self._limits.memory // 2
+        # Small requests of all connections together have as much again.  In the queue, a fetch of a follower
+        # would wait for the produces that wait for it.
+        self._requests = Budget(half, half // self._limits.connections)
+        self._answers = Budget(half)
         self._open: set[asyncio.Task[None]] = set()
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
