@@ -18,8 +18,8 @@ from replog.core.types import (
     PartitionImage,
 )
 from replog.run.partitions import PartitionFiles
-from replog.run.serve import peers
-from replog.run.serve.catalog import new_catalog
+from replog.run.serve import clustering, peers
+from replog.run.serve.catalog import load, new_catalog
 from replog.run.serve.codec import INT32, MalformedError
 from replog.run.serve.controlling import Controlling, CreatePartitions, DeletePartitions, started
 from replog.run.serve.frames import Api
@@ -169,6 +169,50 @@ def test_a_replica_of_a_deleted_topic_keeps_none_of_its_records(tmp_path):
         await cluster.in_sync()
         logs = {(tmp_path / f"broker-{b}" / "t-0" / "00000000000000000000.log").read_bytes() for b in BROKERS}
         assert len(logs) == 1, "byte for byte"
+
+    run(scenario)
+
+
+def test_a_broker_that_missed_versions_follows_a_controller_that_has_forgotten_them(tmp_path):
+    async def scenario():
+        cluster = Cluster(tmp_path)
+        await asyncio.sleep(0.05)
+        late = cluster.brokers.pop(2)
+        for topic in ("t", "u"):
+            await cluster.brokers[0].create(topic)
+        cluster.brokers[2] = late
+        catalog = load(OsFs(), str(tmp_path / "controller"))
+        cluster.controlling = Controlling(started(catalog), 2, late.host._loop, cluster._deliver, pytest.fail)
+        for broker in cluster.brokers.values():
+            broker.host.beat()
+        await late.host.until(lambda image: {"t-0", "u-0"} <= set(image.partitions))
+        await cluster.brokers[0].create("v")
+        await late.host.until(lambda image: "v-0" in image.partitions)
+
+    run(scenario)
+
+
+def test_the_end_of_a_session_prolongs_no_other(tmp_path):
+    async def scenario():
+        cluster = Cluster(tmp_path)
+        await asyncio.sleep(0.05)
+        brokers = cluster.controlling._controller.state.brokers
+        seen_ms = brokers[1].last_seen_ms
+        cluster.kill(2)
+        assert (brokers[1].last_seen_ms, brokers[2].state) == (seen_ms, BrokerState.FENCED)
+
+    run(scenario)
+
+
+def test_a_broker_ends_with_its_cluster_before_it_has_met_its_controller(tmp_path, monkeypatch):
+    async def at_once():
+        pass
+
+    monkeypatch.setattr(clustering, "_until_orphaned", at_once)
+
+    async def scenario():
+        with pytest.raises(ConnectionError, match="the cluster's process has ended"):
+            await clustering.run_broker(clustering.planned(str(tmp_path), 1, 1, 0), 0, pytest.fail)
 
     run(scenario)
 

@@ -133,16 +133,21 @@ async def run_broker(plan: ClusterPlan, broker_id: int, ready: Callable[[], None
         server = Server(Service(host, addresses), layouts)
         sockets = await asyncio.start_server(server.connected, *addresses[broker_id], limit=BUFFER_BYTES)
         loop.add_signal_handler(signal.SIGTERM, host.shut_down)
-        tasks = [asyncio.ensure_future(link.run(host)), asyncio.ensure_future(_until_orphaned())]
+        served = host.until(lambda image: GROUPS in image.partitions)
+        tasks = [asyncio.ensure_future(each) for each in (link.run(host), _until_orphaned(), served)]
         tasks[1].add_done_callback(lambda _: host.fail(ConnectionError("the cluster's process has ended")))
-        await host.until(lambda image: GROUPS in image.partitions)
-        ready()
-        await host.stopped
-        sockets.close()
-        await server.close()
-        peers.close()
-        for task in tasks:
-            task.cancel()
+        try:
+            # A broker may stop before it has met its controller.
+            await asyncio.wait((tasks[2], host.stopped), return_when=asyncio.FIRST_COMPLETED)
+            if not host.stopped.done():
+                ready()
+            await host.stopped
+        finally:
+            sockets.close()
+            await server.close()
+            peers.close()
+            for task in tasks:
+                task.cancel()
     finally:
         directory.abandon()
 

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replog.core.controller.controller import Controller
-from replog.core.controller.state import ControllerConfig, expire_session
+from replog.core.controller.state import ControllerConfig
 from replog.core.effects import Effect, Fired, Received, Send, SetTimer, Timer
 from replog.core.messages import Message
 from replog.core.protocol import CURRENT
 from replog.core.quorum.records import record_of, restored
+from replog.core.types import METADATA_HISTORY, BrokerState
 from replog.run.serve.catalog import Catalog
 
 OPERATOR = -99
@@ -78,7 +79,11 @@ class Controlling:
         config = ControllerConfig(min_isr=min_isr)
         # Before a session's length ago: nobody has a session with a controller that has just started.
         past = self._clock.now_ms() - config.session_timeout_ms - 1
-        self._controller = Controller(restored(catalog.record, config, CURRENT, past))
+        state = restored(catalog.record, config, CURRENT, past)
+        # The versions before the last are forgotten.  With this gap no broker waits for one that it lacks.
+        last = state.history[-1]
+        state.history = [replace(last, version=last.version + METADATA_HISTORY + 1)]
+        self._controller = Controller(state)
 
     def begin(self, partitions: dict[str, tuple[int, ...]]) -> None:
         """Create the partitions that every cluster has, and arm the timers."""
@@ -100,8 +105,11 @@ class Controlling:
 
     def expire(self, broker_id: int) -> None:
         """End the session of a broker whose connection has ended: on one machine, its process has."""
-        now_ms = self._clock.now_ms()
-        if expire_session(self._controller.state, broker_id, now_ms):
+        brokers, now_ms = self._controller.state.brokers, self._clock.now_ms()
+        known = brokers.get(broker_id)
+        if known is not None and known.state is not BrokerState.FENCED:
+            # Not seen since the clock began.
+            brokers[broker_id] = replace(known, last_seen_ms=0)
             check = Fired(Timer.SESSION_CHECK)
             # The periodic check is armed already.
             self._decide(
