@@ -253,3 +253,51 @@ def test_an_order_is_found_exactly_if_there_is_one(moves):
     found, ordered = explained_in_order(VALIDATOR, tracing, recording)
     assert (found.blocked is None) == any(map(is_explained, orders))
     assert is_allowed([int(one["place"]) for one in ordered.events])
+
+
+def test_a_setting_that_can_match_nothing_is_a_mistake_of_the_mapping():
+    """A misspelt kind, a text in place of a tuple, and an order of writers where there is one file."""
+
+    class Wrong(Apart):
+        ignored: ClassVar[Mapping[str, str]] = {"closed": "no step", "failed *": "no step"}
+        sends: ClassVar[Mapping[str, tuple[str, ...]]] = {"gavee": ("coin",), "failed once": ("coin",)}
+        receives: ClassVar[Mapping[str, Any]] = {"moved": "coin"}
+        per_writer = False
+
+    assert Apart.mistakes() == ()
+    kind, fields, apart = Wrong.mistakes()
+    assert "`sends` has `gavee`, which no method reads" in kind.message
+    assert kind.hint == "did you mean `gave`?"
+    assert (fields.message, fields.hint) == ("`receives` has a text for `moved`", "write ('coin',)")
+    assert "`per_writer`" in apart.message
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "reason"),
+    [
+        ("time", "tt", "no line has the field `tt` of `time`; did you mean `t`?"),
+        ("time", "deep", "no line has the field `deep` of `time`; did you mean `so.deep`?"),
+        ("writer", "til", "no line has the field `til` of `writer`; did you mean `till`?"),
+        (
+            "sends",
+            {"gave": ("coins",)},
+            "no line `gave` has the field `coins` of `sends`; did you mean `coin`?",
+        ),
+    ],
+)
+def test_a_field_that_no_line_has_is_no_verdict(tmp_path, monkeypatch, setting, value, reason):
+    """The log would be explained without it, by more orders than the mapping allows."""
+    give = line("gave", **{"from": "alice", "to": "bob", "coin": 7, "t": 1, "till": "x", "so": {"deep": 1}})
+    folder = written(tmp_path / "day", a=[give], b=[])
+    assert validated(Apart, folder).tally.accepted == 1
+    monkeypatch.setattr(Apart, setting, value)
+    campaign = validated(Apart, folder)
+    assert (verdict(campaign), campaign.vacuous[0]) == ("vacuous", reason)
+
+
+def test_lines_without_the_fields_of_a_message_have_no_order(tmp_path):
+    """Two lines that both lack a number are not the same message."""
+    receive, give = line("moved", **{"from": "alice"}), line("gave", **{"from": "alice", "to": "bob"})
+    numbered = line("gave", **{"from": "bob", "to": "alice", "coin": 1})
+    first = [receive, {**receive, "coin": 3}]
+    assert validated(Apart, written(tmp_path / "a", a=[*first, numbered], b=[give])).tally.bad.count == 0

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from specchk.cli.common import leave, print_json, refusals, rejections, write_json, write_text
 from specchk.cli.conforming.gate import Gate, GateOptions, choices_beside
+from specchk.cli.conforming.mistakes import reject_binding
 from specchk.cli.conforming.several import run_each
 from specchk.cli.crews import ended_processes
 from specchk.cli.exits import Exit
@@ -134,7 +135,7 @@ def command(bindings: tuple[str, ...], wanted: SuiteChoice, options: GateOptions
                 gate, parts, results = options.run(bound, parts, wanted.budget, tier)
         results = _shrunk(parts, results)
     except BindingError as error:
-        _reject(error, as_json=files.as_json)
+        reject_binding(error, as_json=files.as_json)
     except Faulty as fault:
         raise _undefined(parts[0].instance.program.actions[fault.action].name, fault) from None
     except NoAnswer as fault:
@@ -196,18 +197,6 @@ def load_binding(path: Path) -> type[Binding[Any]]:
     """The binding class of a Python file, or an error of usage."""
     with refusals(NoBinding):
         return load(path)
-
-
-def _reject(error: BindingError, *, as_json: bool) -> NoReturn:
-    """Print the errors of the binding and exit."""
-    if as_json:
-        mistakes = [{"message": mistake.message, "hint": mistake.hint, "at": mistake.at}
-                    for mistake in error.mistakes]  # fmt: skip
-        print_json({"schema": "specchk.rejected/1", "verdict": "rejected", "mistakes": mistakes,
-                    "exit_code": int(Exit.REJECTED)})  # fmt: skip
-    else:
-        echo("\n".join(f"error: {mistake}" for mistake in error.mistakes), err=True)
-    sys.exit(Exit.REJECTED)
 
 
 def _finish(

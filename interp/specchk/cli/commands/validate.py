@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import click
 
 from specchk.cli.common import leave, refusals, rejections
+from specchk.cli.conforming.mistakes import reject_binding
 from specchk.cli.crews import NO_PYSPARK, ClusterChoice, OnSpark, crew_on, ended_processes
 from specchk.cli.engines import loaded
 from specchk.cli.exits import Exit
@@ -19,6 +20,7 @@ from specchk.cli.groups import option, takes
 from specchk.cli.options.given import PythonFile, lasting
 from specchk.cli.options.repeating import watched
 from specchk.cli.output import echo
+from specchk.conform.contract.binding import BindingError
 from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.load import NoBinding, load_tracing
 from specchk.conform.contract.log_tracing import LogTracing
@@ -164,7 +166,7 @@ def command(
     RECORDINGS are files, pipes such as <(command), or folders of *.ndjson; with --master, paths or URIs that
     the executors can read.
     Exit codes: 0 every recording is a behaviour of the spec, 13 one is not, 21 the recordings prove
-    nothing, 30 the spec was rejected.
+    nothing, 30 the spec or the tracing was rejected.
     """
     with refusals(NoBinding):
         cls = load_tracing(Path(tracing))
@@ -176,6 +178,8 @@ def command(
         )
     paths = [] if cluster.is_wanted else recorded_files(recordings, cls)
     wanted = CampaignOptions(workers or cores(), not no_power, partial, seed)
+    if issubclass(cls, LogTracing) and (mistakes := cls.mistakes()):
+        reject_binding(BindingError(mistakes), as_json=as_json)
     with rejections(as_json=as_json):
         checked = check(str(Path(tracing).parent / cls.spec))
         crews = crew_on(cluster, lambda: kit_of(Path(tracing), checked), as_json=as_json)

@@ -25,13 +25,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
+from specchk.conform.contract.binding import Mistake
 from specchk.conform.contract.recording import BadLine, Event, Recording, asked, read_bytes, renumbered
 from specchk.conform.contract.tracing import Tracing
+from specchk.lang.text.diagnostics import nearest
 
 OWN = ("at", "seq", "event", "place")
 
@@ -53,6 +56,50 @@ class LogTracing(Tracing):
         """What happened, in a word; empty for a line that does not say so."""
         value = field_of(line, cls.kind)
         return "" if value is None else str(value)
+
+    @classmethod
+    def mistakes(cls) -> tuple[Mistake, ...]:
+        """The settings that have no effect on any log."""
+        wrong: list[tuple[str, str]] = []
+        kinds = {*cls.events(), *cls.ignored}
+        for table, kind, fields in cls._messages():
+            if not any(kind == other or fnmatchcase(kind, other) for other in kinds):
+                hint = nearest(kind, kinds) or "name a kind of line that a method reads"
+                no_method = "which no method reads, and `ignored` does not have"
+                wrong.append((f"`{table}` has `{kind}`, {no_method}", hint))
+            elif isinstance(fields, str):
+                wrong.append((f"`{table}` has a text for `{kind}`", f"write ({fields!r},)"))
+        if not cls.per_writer and (cls.sends or cls.receives or cls.time):
+            order = "`sends`, `receives` and `time` order the lines of several writers"
+            wrong.append((f"{order}, and `per_writer` is not set", "set `per_writer = True`"))
+        return tuple(Mistake(message, hint, cls.__name__) for message, hint in wrong)
+
+    @classmethod
+    def _messages(cls) -> list[tuple[str, str, tuple[str, ...]]]:
+        tables = {"sends": cls.sends, "receives": cls.receives}
+        return [(name, kind, fields) for name, rows in tables.items() for kind, fields in rows.items()]
+
+    @classmethod
+    def _fields(cls, lines: Sequence[Event], steps: Sequence[Event]) -> dict[str, str]:
+        """The fields of settings, each with a reason if none of its lines has it, and else with no text."""
+        wanted: list[tuple[str, str, str, Sequence[Event]]] = [
+            ("writer", "", cls.writer, lines), ("time", "", cls.time, steps)
+        ]  # fmt: skip
+        for table, kind, paths in cls._messages():
+            own = [step for step in steps if step["event"] == kind]
+            wanted += [(table, f" `{kind}`", path, own) for path in paths]
+        found = {}
+        for setting, kind, path, having in wanted:
+            if path and having:
+                reason = ""
+                if all(field_of(line, path) is None for line in having):
+                    known = sorted({other for line in having for other in _paths(line)})
+                    inside = [f"did you mean `{other}`?" for other in known if other.endswith(f".{path}")]
+                    near = inside[0] if inside else nearest(path, known)
+                    reason = f"no line{kind} has the field `{path}` of `{setting}`"
+                    reason += f"; {near}" if near else ""
+                found[f"{setting}{kind} {path}"] = reason
+        return found
 
     @classmethod
     def box(cls, found: Event) -> tuple[float, float] | None:
@@ -77,6 +124,7 @@ class LogTracing(Tracing):
     def decoded(cls, name: str, files: Mapping[str, bytes]) -> Recording:
         """The lines of all files that are steps; raises `BadRecording`."""
         events: list[Event] = []
+        steps: list[Event] = []
         left: Counter[str] = Counter()
         methods = cls.events()
         for file, data in files.items():
@@ -95,7 +143,9 @@ class LogTracing(Tracing):
                     if key not in (cls.kind, cls.writer)
                 }
                 events.append({**fields, **own})
-        return Recording(name, {"format": cls.reads}, renumbered(events), left)
+                steps.append(line)
+        settings = cls._fields(steps, events)
+        return Recording(name, {"format": cls.reads}, renumbered(events), left, settings)
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:
@@ -117,6 +167,14 @@ def field_of(line: Any, path: str) -> Any:
     for part in path.split("."):
         line = line.get(part) if isinstance(line, Mapping) else None
     return line
+
+
+def _paths(line: Event, before: str = "") -> Iterator[str]:
+    """The fields of a line, and those of objects in it."""
+    for key, value in line.items():
+        yield before + key
+        if isinstance(value, Mapping):
+            yield from _paths(value, f"{before}{key}.")
 
 
 def lines_of(name: str, data: bytes) -> Iterator[tuple[int, dict[str, Any]]]:

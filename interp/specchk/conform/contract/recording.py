@@ -50,13 +50,15 @@ class Unfinished(BadRecording):
 class Recording(Struct, frozen=True):
     """A header and its events, in the order written; `name` is for reports.
 
-    `unmapped` counts the lines that are no events for the tracing, by their kinds.
+    `unmapped` counts the lines that are no events for the tracing, by their kinds.  `settings` has the fields
+    that the tracing names, each with a reason if no line has it.
     """
 
     name: str
     header: Event
     events: tuple[Event, ...]
     unmapped: Mapping[str, int] = {}
+    settings: Mapping[str, str] = {}
 
     def place(self, number: int) -> str:
         """The file and line of an event, counted from 1."""

@@ -4,6 +4,7 @@ A campaign is vacuous, and no success, unless
 
 - every recording is complete (`recording` refuses others) and every event of it was consumed,
 - every line of a log is mapped to actions, or of a kind that is ignored for a reason,
+- every field that a setting of the tracing names was seen,
 - every kind of event that the tracing supports was seen, except for those it lists as rare,
 - every field had at least two values,
 - no recording is explained by silent steps alone, and all together need no more of them than they have events
@@ -144,7 +145,7 @@ def _contradictions(
 
 def _vacuous(cls: type[Tracing], tally: Tally, wanted: CampaignOptions) -> tuple[str, ...]:
     """All reasons why the campaign shows nothing."""
-    reasons = [*_unread(cls, tally), *tally.bad.items]
+    reasons = [*_unread(cls, tally), *sorted(filter(None, tally.settings.values())), *tally.bad.items]
     if tally.bad.left:
         reasons.append(f"{tally.bad.left} more recordings have no verdict")
     # Alone: that nothing was compared follows from it, and would hide it among ten lines.

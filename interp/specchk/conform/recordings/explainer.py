@@ -94,7 +94,7 @@ class RecordingExplainer:
         return RecordingResult(
             recording.name, len(recording.events), explained.consumed, explained.most, explained.total,
             explained.silent, explained.acted, explained.is_idle, seconds, kinds, values, copies, bad,
-            blocked, recording.unmapped,
+            blocked, recording.unmapped, recording.settings,
         )  # fmt: skip
 
     def contradiction(self, read: Callable[[], Recording], number: int) -> Contradiction | None:

@@ -50,6 +50,7 @@ class RecordingResult(Struct, frozen=True):
     bad: str = ""
     blocked: Explanation | None = None
     unmapped: Mapping[str, int] = {}
+    settings: Mapping[str, str] = {}
 
     @property
     def accepted(self) -> bool:
@@ -112,6 +113,7 @@ class Tally(Struct, frozen=True):
     idle: Firsts[str] = Firsts()
     missed: Firsts[Missed] = Firsts()
     unmapped: Counter[str] = field(default_factory=Counter)
+    settings: Mapping[str, str] = {}
 
     @classmethod
     def of(cls, number: int, result: RecordingResult) -> Tally:
@@ -124,7 +126,7 @@ class Tally(Struct, frozen=True):
             Counter((copy.kind, copy.rejected) for copy in result.copies),
             Firsts.of(number, shown), Firsts.of(number, [result.bad] if result.bad else []),
             Firsts.of(number, [result.name] if result.accepted and result.is_idle else []),
-            Firsts.of(number, missed), Counter(result.unmapped),
+            Firsts.of(number, missed), Counter(result.unmapped), result.settings,
         )  # fmt: skip
 
     def __add__(self, other: Tally) -> Tally:
@@ -155,7 +157,13 @@ def together(tallies: Sequence[Tally]) -> Tally:
         name: firsts_of([getattr(tally, name) for tally in tallies]) for name in _FIRSTS
     }
     values = _two_of_each(tally.values for tally in tallies)
-    return Tally(most=most, kinds=kinds, copies=copies, values=values, unmapped=unmapped, **sums, **firsts)
+    settings: dict[str, str] = {}
+    for name, reason in (item for tally in tallies for item in tally.settings.items()):
+        settings[name] = min(reason, settings.get(name, reason))  # none, if some recording has the field
+    return Tally(
+        most=most, kinds=kinds, copies=copies, values=values, unmapped=unmapped, settings=settings,
+        **sums, **firsts,
+    )  # fmt: skip
 
 
 def firsts_of(every: Sequence[Firsts[T]]) -> Firsts[T]:
