@@ -1,6 +1,7 @@
 """Several brokers in one loop: the same hosts and messages as in processes of their own, without sockets."""
 
 import asyncio
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from replog.core import messages
 from replog.core.messages import FetchRequest, ForPartition
 from replog.core.types import (
     CONTROLLER,
+    UNDEFINED,
     BrokerImage,
     BrokerState,
     Error,
@@ -188,6 +190,55 @@ def test_a_broker_that_missed_versions_follows_a_controller_that_has_forgotten_t
         await late.host.until(lambda image: {"t-0", "u-0"} <= set(image.partitions))
         await cluster.brokers[0].create("v")
         await late.host.until(lambda image: "v-0" in image.partitions)
+
+    run(scenario)
+
+
+def test_a_broker_that_receives_several_versions_at_once_follows_each(tmp_path):
+    """A partition that was deleted and created again between them is a new one."""
+
+    async def scenario():
+        cluster = Cluster(tmp_path)
+        await asyncio.sleep(0.05)
+        await cluster.brokers[0].create("t")
+        await cluster.in_sync()
+        late = cluster.brokers.pop(2)
+        await cluster.brokers[0].ask(Api.DELETE_TOPICS, topic_names=["t"])
+        await cluster.brokers[0].create("t")
+        cluster.brokers[2] = late
+        late.host.beat()
+        await late.host.until(lambda image: image == cluster.brokers[0].host.image)
+        image, state = late.host.image.partitions["t-0"], late.host.broker.replicas["t-0"].state
+        assert (state.leader_epoch, state.replicas) == (image.leader_epoch, image.replicas)
+
+    run(scenario)
+
+
+def test_a_follower_closes_a_connection_that_it_does_not_need(monkeypatch):
+    """The partition was deleted, or has another leader: its leader may serve somebody else."""
+    question, reply = messages.EpochEndRequest(1, 1, 0, 0), messages.EpochEndReply(1, Error.NONE, UNDEFINED)
+
+    async def ask(*_):
+        return reply
+
+    monkeypatch.setattr(peers, "UNUSED_S", 0.02)
+    monkeypatch.setattr(peers.Peers, "_ask", ask)
+
+    async def scenario():
+        closed: asyncio.Queue = asyncio.Queue()
+
+        async def connected(reader, writer):
+            await closed.put(await reader.read())
+            writer.close()
+
+        async with await asyncio.start_server(connected, "127.0.0.1", 0) as leader:
+            links = peers.Peers({0: leader.sockets[0].getsockname()}, None)
+            host = links.host = Mock(named=Host.named)
+            for n in range(1, 3):
+                links.send(0, ForPartition("t-0", question))
+                assert await closed.get() == b""
+                assert host.receive.call_count == n, "and opens it again"
+            links.close()
 
     run(scenario)
 

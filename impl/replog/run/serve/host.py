@@ -159,7 +159,11 @@ class Host:
 
     def receive(self, source: int, message: Message) -> None:
         """Take a message of the controller or of another broker."""
-        self._events.append(Received(source, message))
+        if isinstance(message, MetadataUpdate):
+            # One by one: a partition may be deleted in one of them, and be a new one in the next.
+            self._events += [Received(source, MetadataUpdate((image,))) for image in message.images]
+        else:
+            self._events.append(Received(source, message))
         self._drain()
 
     def beat(self) -> None:

@@ -40,6 +40,8 @@ from replog.store.files.errors import CorruptBatchError
 PAUSE_S = 0.1
 ANSWER_S = 2.0
 """After which the core repeats a request (`fetch_timeout_ms`)."""
+UNUSED_S = 10.0
+"""After which a connection is closed: its partition was deleted, or has another leader."""
 VERSIONS = MappingProxyType({Api.FETCH: 12, Api.OFFSET_FOR_LEADER_EPOCH: 4, Api.LIST_OFFSETS: 7})
 
 Question = FetchRequest | EpochEndRequest | ListOffsetsRequest
@@ -85,7 +87,8 @@ class Peers:
                         async with asyncio.timeout(ANSWER_S):
                             answer = await self._ask(reader, writer, name, question, host)
                         host.receive(broker_id, ForPartition(name, answer))
-                        question = await queue.get()
+                        async with asyncio.timeout(UNUSED_S):
+                            question = await queue.get()
                 finally:
                     writer.transport.abort()
             await asyncio.sleep(PAUSE_S)
