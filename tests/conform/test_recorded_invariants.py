@@ -9,7 +9,7 @@ import pytest
 from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate_steps
 from specchk.conform.contract.load import load_tracing
-from specchk.conform.contract.recording import Event, Recording
+from specchk.conform.contract.recording import Event, Recording, Unreadable
 from specchk.conform.contract.tracing import Call, ImpossibleEvent, Repeated, Seen, Tracing, Ways, event
 from specchk.conform.recordings.contradiction import contradiction_of
 from specchk.conform.recordings.explanation import explanation_of, render
@@ -124,7 +124,7 @@ def test_what_is_no_call_is_reported_in_words(gives: Any) -> None:
     """With the event, and the value that its method gave."""
     recording = recorded(("up", 1))
     tracing = CounterTracing(instantiate_steps(check("counter.spec", COUNTER), "all", {}).program, recording)
-    with pytest.raises(ImpossibleEvent, match=r"`wrong` cannot be read: it gives .*, and not a `Call`"):
+    with pytest.raises(Unreadable, match=r"`wrong` \(.*\) cannot be read: it gives .*, and not a `Call`"):
         tracing.meaning({"at": "a", "event": "wrong", "gives": gives})
     tracing.meaning({"at": "a", "event": "wrong", "gives": Repeated(Call("up"), 1, 2)})
 

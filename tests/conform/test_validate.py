@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -17,8 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laws.sources import ROOT
-from specchk.conform.contract.recording import BadRecording, Recording, decode, parse, shown_after
-from specchk.conform.contract.tracing import Tracing
+from specchk.conform.contract.binding import BindingError
+from specchk.conform.contract.recording import (
+    BadRecording,
+    Recording,
+    Unreadable,
+    decode,
+    parse,
+    shown_after,
+)
+from specchk.conform.contract.tracing import Call, Meaning, Seen, Tracing
 from specchk.conform.contract.values import Table
 from specchk.conform.recordings.corrupt import KINDS, spoil
 from specchk.conform.recordings.events.fields import Fields
@@ -127,8 +136,6 @@ def test_a_step_that_would_explain_the_event_is_suggested():
     ("event", "reason"),
     [
         ({"event": "eaten"}, "no method reads the event `eaten`"),
-        ({"event": "moved"}, "cannot be read: KeyError: 'from'"),
-        (moved("a7", "a1"), "'a7' is not a value of Account"),
         ({"event": "looked", "broken": True}, "it is broken"),
     ],
 )
@@ -137,20 +144,65 @@ def test_an_event_that_cannot_be_read_is_not_explained(event, reason):
     assert reason in told_of(recorded(event))
 
 
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ({"event": "moved"}, "moved`) cannot be read: KeyError: 'from', in `moved` (bank_tracing.py:"),
+        (moved("a7", "a1"), "'a7' is not a value of Account; give it a name of the spec in `names`"),
+    ],
+)
+def test_an_event_that_the_mapping_cannot_express_is_no_verdict(event, reason):
+    """The system is not blamed for it; and a corrupted copy with it is refused."""
+    with pytest.raises(Unreadable) as refused:
+        explained(recorded(event))
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("calls", "shows", "message", "hint"),
+    [
+        ((Call("tosss"),), (), "the spec has no action `tosss`", "did you mean `toss`?"),
+        ((Call("transfer", ("a1",)),), (), "`transfer` takes 2 arguments, not 1", "give (a, b), or `ANY`"),
+        (
+            (),
+            (Seen("coin", "cion == 1", 1),),
+            "no name `cion` is known here, in `cion == 1`",
+            "did you mean `coin`?",
+        ),
+    ],
+)
+def test_what_the_spec_does_not_have_is_a_mistake_of_the_tracing(calls, shows, message, hint, monkeypatch):
+    """With the event and its method, also from another process."""
+    monkeypatch.setattr(BankTracing, "meaning", lambda *_: Meaning((calls,), shows))
+    with pytest.raises(BindingError) as refused:
+        explained(recorded({"event": "tossed"}))
+    (mistake,) = pickle.loads(pickle.dumps(refused.value)).mistakes
+    assert message in mistake.message
+    assert mistake.hint.startswith(hint)
+    assert "the event `tossed` (`BankTracing.tossed`)" in mistake.at
+
+
+@pytest.mark.parametrize("args", [1, "a1"])
+def test_arguments_that_are_no_tuple_are_refused(args):
+    """`("a1")` is a text, and `(1)` a number."""
+    with pytest.raises(TypeError, match=r"the arguments of `toss` are .*, and not a tuple"):
+        Call("toss", args)
+
+
 class OddError(Exception):
     """A tracing's own."""
 
 
 @pytest.mark.parametrize("error", [OddError("planted"), AssertionError("planted"), SystemExit(0)], ids=repr)
 def test_whatever_a_tracing_raises_is_of_its_event(error, monkeypatch):
-    """No exception ends a campaign, and no `sys.exit` ends it with success."""
+    """No exception ends a campaign (it takes `BadRecording`), and no `sys.exit` ends it with success."""
 
     def fails(*_):
         raise error
 
     monkeypatch.setattr(BankTracing, "after", fails)
-    text = told_of(recorded(moved("a1", "a2")))
-    assert f"cannot be read: {type(error).__name__}: {error}" in text
+    with pytest.raises(Unreadable, match=rf"cannot be read: {type(error).__name__}: {error}"):
+        explained(recorded(moved("a1", "a2")))
 
 
 def test_a_value_outside_the_spec_is_not_explained():
@@ -253,7 +305,7 @@ def test_a_tracing_that_ends_its_process_explains_nothing(tmp_path):
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (13, "")
+    assert (done.returncode, done.stderr) == (21, "")
     assert "SystemExit: 0" in done.stdout
 
 

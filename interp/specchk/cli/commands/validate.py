@@ -178,17 +178,20 @@ def command(
         )
     paths = [] if cluster.is_wanted else recorded_files(recordings, cls)
     wanted = CampaignOptions(workers or cores(), not no_power, partial, seed)
-    if issubclass(cls, LogTracing) and (mistakes := cls.mistakes()):
-        reject_binding(BindingError(mistakes), as_json=as_json)
-    with rejections(as_json=as_json):
-        checked = check(str(Path(tracing).parent / cls.spec))
-        crews = crew_on(cluster, lambda: kit_of(Path(tracing), checked), as_json=as_json)
-        with ended_processes(as_json=as_json), crews as crew:
-            if crew is None:
-                with lasting(paths) as files:
-                    campaign, refused = run_campaign(cls, checked, files, wanted), ""
-            else:
-                campaign, refused = pipeline.run(cls, checked, wanted, crew, recordings)
+    try:
+        if issubclass(cls, LogTracing) and (mistakes := cls.mistakes()):
+            raise BindingError(mistakes)
+        with rejections(as_json=as_json):
+            checked = check(str(Path(tracing).parent / cls.spec))
+            crews = crew_on(cluster, lambda: kit_of(Path(tracing), checked), as_json=as_json)
+            with ended_processes(as_json=as_json), crews as crew:
+                if crew is None:
+                    with lasting(paths) as files:
+                        campaign, refused = run_campaign(cls, checked, files, wanted), ""
+                else:
+                    campaign, refused = pipeline.run(cls, checked, wanted, crew, recordings)
+    except BindingError as error:
+        reject_binding(error, as_json=as_json)
     if refused:
         echo(f"Error: {refused}", err=True)
     code = Exit.USAGE if refused else dict(CODES)[verdict(campaign)]

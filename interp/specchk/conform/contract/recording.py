@@ -47,6 +47,10 @@ class Unfinished(BadRecording):
     """A file that lacks its end marker: its writer may still be writing."""
 
 
+class Unreadable(BadRecording):
+    """An event from which the tracing's method gives nothing that the spec has: its fault, or the log's."""
+
+
 class Recording(Struct, frozen=True):
     """A header and its events, in the order written; `name` is for reports.
 

@@ -31,8 +31,8 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, overload
 
 from msgspec import Struct
 
-from specchk.conform.contract.failures import LEAVING, is_implementations
-from specchk.conform.contract.recording import Event, Recording, decode, read_bytes
+from specchk.conform.contract.failures import LEAVING, described, is_implementations
+from specchk.conform.contract.recording import Event, Recording, Unreadable, decode, read_bytes
 from specchk.conform.contract.values import LASTING, words
 from specchk.ir.program import Program
 
@@ -64,6 +64,12 @@ class Call(Struct, frozen=True):
 
     action: str
     args: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.args, tuple | list):
+            raise TypeError(
+                f"the arguments of `{self.action}` are {self.args!r}, and not a tuple: ({self.args!r},)"
+            )
 
     def __str__(self) -> str:
         return f"{self.action}({', '.join(map(words, self.args))})"
@@ -186,13 +192,13 @@ class Tracing:
 
     @classmethod
     def decoded(cls, name: str, files: Mapping[str, bytes]) -> Recording:
-        """The recording in the bytes of its file, by the file's name; raises `BadRecording`."""
+        """The recording in the bytes of its file, by the file's name; raises `Unreadable`."""
         (data,) = files.values()
         return decode(name, data)
 
     @classmethod
     def read(cls, path: Path) -> Recording:
-        """The recording in a file; raises `BadRecording`."""
+        """The recording in a file; raises `Unreadable`."""
         return cls.decoded(path.name, {path.name: read_bytes(path)})
 
     @classmethod
@@ -216,6 +222,11 @@ class Tracing:
         del found
         return ()
 
+    def place(self, found: Event) -> str:
+        """An event in a report: its line, and the method that reads it."""
+        line, method = found.get("place", self.recording.name), self._methods.get(found["event"], "")
+        return f"{line}: the event `{found['event']}` (`{type(self).__name__}.{method}`)"
+
     def near(self, found: Event) -> Sequence[Call] | None:
         """The silent steps that an event may need just before it; None for all instances of all actions."""
         del found
@@ -224,7 +235,8 @@ class Tracing:
     def meaning(self, found: Event) -> Meaning:
         """The meaning of an event in terms of the spec.
 
-        Raises `ImpossibleEvent`, also for an event that has no method, or lacks what its method reads.
+        Raises `ImpossibleEvent`, also for an event that has no method, and `Unreadable` for one of which its
+        method cannot be computed.
         """
         method = self._methods.get(found["event"])
         if method is None:
@@ -238,12 +250,12 @@ class Tracing:
             # Now, since a tracing may have read more where an event is taken again.
             near = self.near(found) if self.silent else None
         # The exceptions of a missing or odd field: the recording is wrong, or the tracing; neither may end a
-        # campaign.
+        # campaign, and neither is a fault of the system.
         except LEAVING as error:
             if isinstance(error, ImpossibleEvent) or not is_implementations(error):
                 raise
-            what = f"{type(error).__name__}: {error}"
-            raise ImpossibleEvent(f"the event `{found['event']}` cannot be read: {what}") from error
+            kind, reason = described(error)
+            raise Unreadable(f"{self.place(found)} cannot be read: {reason or kind}") from error
         # The short forms of the user's class become the long one here, and nowhere else.
         ways = reading.ways if isinstance(reading, Ways) else (reading,)
         # A tuple of such is left as it is, since a tracing may give the same one for many events.
@@ -252,5 +264,5 @@ class Tracing:
         for step in chain(*ways, near or ()):
             if not isinstance(step, Call | Repeated):
                 words = f"it gives {step!r}, and not a `Call`, a tuple of calls or `Ways` of such"
-                raise ImpossibleEvent(f"the event `{found['event']}` cannot be read: {words}")
+                raise Unreadable(f"{self.place(found)} cannot be read: {words}")
         return Meaning(ways, seen, near)

@@ -60,12 +60,12 @@ class Recorded(Struct, frozen=True):
         """The reason why the spec does not explain a recording; empty if it does.  `TooMuch` if undecided."""
         try:
             recording = self._recording(seed)
+            validator = self._validator(bench, tracing, recording)
+            # A mutant's recording may need other constants (more epochs, say) than any of the unchanged
+            # implementation.
+            explained = validator.explain(tracing(validator.program, recording), recording)
         except BadRecording as error:
             return str(error)
-        validator = self._validator(bench, tracing, recording)
-        # A mutant's recording may need other constants (more epochs, say) than any of the unchanged
-        # implementation.
-        explained = validator.explain(tracing(validator.program, recording), recording)
         if explained.blocked is not None:
             what, reason = explained.blocked.event.get("event"), explained.blocked.reason
             return f"event {explained.blocked.number} ({what}) is not explained {reason}".strip()

@@ -31,6 +31,7 @@ from time import perf_counter
 from msgspec import Struct
 from msgspec.structs import replace
 
+from specchk.conform.contract.binding import BindingError
 from specchk.conform.contract.recording import BadRecording, Recording, header_of
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.collector import kept_objects, rare_collections
@@ -39,11 +40,13 @@ from specchk.conform.recordings.explainer import CampaignOptions, RecordingExpla
 from specchk.conform.recordings.result import Firsts, RecordingResult, Tally, tally_of
 from specchk.conform.work.forks import Claims, each
 from specchk.lang.frontend import CheckedSpec
+from specchk.lang.text.diagnostics import SpecError
 
 # Not 1: some corrupted copies are behaviours of the spec as well (`corrupt`).
 POWER = 0.95
 # Beyond these the spec could be nearly anywhere, and agrees with any recording.
 MOST_MEAN, MOST_AT_ONCE = 8.0, 512
+PASSING = (BindingError, SpecError)
 
 
 class Campaign(Struct, frozen=True):
@@ -64,7 +67,10 @@ class Campaign(Struct, frozen=True):
 def run_campaign(
     cls: type[Tracing], checked: CheckedSpec, paths: Sequence[Path], wanted: CampaignOptions
 ) -> Campaign:
-    """Explain all recordings in processes; raises `SpecError` if the model is too small for one."""
+    """Explain all recordings in processes; raises `SpecError` if the model is too small for one.
+
+    Raises `BindingError` for a tracing that names something that the spec does not have.
+    """
     begun = perf_counter()
     workers = max(1, min(wanted.workers, len(paths)))
     wanted = replace(wanted, recordings=len(paths))
@@ -101,7 +107,7 @@ def _explained(
             return [(n, explainer.result(paths[n].name, partial(cls.read, paths[n]))) for n in mine]
 
     try:
-        return each([partial(explained, share) for share in dealt.shares], len(dealt.shares))
+        return each([partial(explained, share) for share in dealt.shares], len(dealt.shares), PASSING)
     finally:
         claims.close()
 
@@ -139,7 +145,7 @@ def _contradictions(
         one = RecordingExplainer(cls, checked, wanted)
         return {n: one.contradiction(partial(cls.read, paths[n]), at) for n, at in mine}
 
-    parts = each([partial(share, mine) for mine in shares], workers) if chosen else []
+    parts = each([partial(share, mine) for mine in shares], workers, PASSING) if chosen else []
     return {n: one for part in parts for n, one in part.items()}
 
 

@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from specchk.conform.contract.log_tracing import LogTracing
-from specchk.conform.contract.recording import Event, Recording, renumbered, shown_after
+from specchk.conform.contract.recording import Event, Recording, Unreadable, renumbered, shown_after
 from specchk.conform.contract.tracing import ImpossibleEvent, Tracing
 
 KINDS = ("flip", "drop", "swap", "duplicate")
@@ -106,7 +106,7 @@ def _read(tracing: Tracing, event: Event) -> Any:
     """An event's ways by itself, what it shows, and the silent steps before it; None without a meaning."""
     try:
         meaning = tracing.again().meaning(event)
-    except ImpossibleEvent:
+    except (ImpossibleEvent, Unreadable):
         return None
     return meaning.ways, list(meaning.seen), meaning.near
 

@@ -12,8 +12,9 @@ from time import perf_counter
 from msgspec import Struct
 
 from specchk.compile.instantiate import instantiate_steps
+from specchk.conform.contract.binding import BindingError
 from specchk.conform.contract.log_tracing import LogTracing
-from specchk.conform.contract.recording import BadRecording, Recording, asked
+from specchk.conform.contract.recording import BadRecording, Recording, Unreadable, asked
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.contradiction import Contradiction, contradiction_of
 from specchk.conform.recordings.corrupt import KINDS, spoil
@@ -129,6 +130,12 @@ class RecordingExplainer:
             self._made()
         return self._validators[key]
 
+    def _is_refused(self, validator: Validator, recording: Recording) -> bool:
+        try:
+            return self.explain(validator, recording)[0].blocked is not None
+        except (Unreadable, BindingError):
+            return True
+
     def _copies(self, validator: Validator, recording: Recording) -> tuple[Copy, ...]:
         # A seed for each recording, so that its copies do not depend on the others, nor on how they are
         # shared out.
@@ -141,6 +148,5 @@ class RecordingExplainer:
                 continue
             # Where the lines have no order, by their times or messages, any spec would refuse it.
             with suppress(BadRecording):
-                blocked = self.explain(validator, spoiled.recording)[0].blocked
-                copies.append(Copy(kind, spoiled.what, blocked is not None))
+                copies.append(Copy(kind, spoiled.what, self._is_refused(validator, spoiled.recording)))
         return tuple(copies)

@@ -144,7 +144,7 @@ class _Search:
         reader = tracing.again()
         for line in first:
             with suppress(ImpossibleEvent):
-                self.reads[line] = validator.reader.read(reader.meaning(recording.events[line]))
+                self.reads[line] = validator.reader.of(reader, recording.events[line])
 
     def order(self) -> list[int]:
         """All lines, as far as possible in an order that is explained."""

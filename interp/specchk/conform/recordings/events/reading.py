@@ -17,7 +17,10 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from specchk.conform.contract.recording import Event, Recording
+from msgspec.structs import replace
+
+from specchk.conform.contract.binding import BindingError, Mistake
+from specchk.conform.contract.recording import Event, Recording, Unreadable
 from specchk.conform.contract.tracing import (
     ANY,
     LASTING_ARGS,
@@ -35,7 +38,8 @@ from specchk.conform.recordings.events.fields import Fields, WantedValues
 from specchk.conform.recordings.events.steps import Horizons
 from specchk.ir.footprint import starts_list_horizon, statements_list_horizon
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Type, has_horizon
+from specchk.ir.types import Sort, Type, has_horizon
+from specchk.lang.text.diagnostics import SpecError, counted, nearest
 from specchk.meaning.moves import outlines
 from specchk.meaning.values import Values
 
@@ -125,10 +129,13 @@ class CalledInstances:
     def _every(self, call: Call) -> Instances:
         number = self._numbers.get(call.action)
         if number is None:
-            raise ImpossibleEvent(f"the spec has no action `{call.action}`")
+            hint = nearest(call.action, self._numbers) or "see the actions of the spec"
+            raise BindingError((Mistake(f"the spec has no action `{call.action}`", hint),))
         params, domains = self.program.actions[number].params, self._domains[number]
         if len(params) != len(call.args):
-            raise ImpossibleEvent(f"`{call.action}` takes {len(params)} arguments, not {len(call.args)}")
+            takes = f"`{call.action}` takes {counted(len(params))}, not {len(call.args)}"
+            hint = f"give ({', '.join(param.name for param in params)}), or `ANY` for what is not logged"
+            raise BindingError((Mistake(takes, hint),))
         self.lists_horizon |= call_lists_horizon(self.program.actions[number], call)
         choices: list[Sequence[Any]] = []
         for arg, param, domain in zip(call.args, params, domains, strict=True):
@@ -138,6 +145,9 @@ class CalledInstances:
             try:
                 value = raw(arg, self._horizons.of_type(param.type))
             except NotAValue as error:
+                if isinstance(param.type, Sort):
+                    hint = "give it a name of the spec in `names`, or a larger sort in `constants`"
+                    raise Unreadable(f"{call}: {error}; {hint}") from None
                 refusal = BeyondBounds if error.is_beyond else ImpossibleEvent
                 raise refusal(f"{call}: {error}") from None
             is_value = self._is_open(param.type) or value in domain or _is_beyond(arg, param.type)
@@ -190,12 +200,33 @@ class EventReader:
         lasts = changing == instances.changing + fields.changing
         return ReadEvent(meaning, ways, may_be_no_step, shown, lasts)
 
+    def of(self, tracing: Tracing, event: Event) -> ReadEvent:
+        """An event as values of the spec; raises `Unreadable` and `BindingError` with its place."""
+        meaning = tracing.meaning(event)
+        try:
+            return self.read(meaning)
+        except Unreadable as error:
+            raise Unreadable(f"{tracing.place(event)}: {error}") from None
+        except BindingError as error:
+            wrong = [replace(mistake, at=tracing.place(event)) for mistake in error.mistakes]
+            raise BindingError(tuple(wrong)) from None
+        except SpecError as error:
+            wrong = [
+                Mistake(
+                    f"{one.message}, in `{one.span.source.text if one.span else ''}`",
+                    one.hint or "see the spec",
+                    tracing.place(event),
+                )
+                for one in error.diagnostics
+            ]
+            raise BindingError(tuple(wrong)) from None
+
     def ahead(self, tracing: Tracing, events: Sequence[Event]) -> Iterator[ReadEvent]:
         """Each event, read ahead; an exception of the tracing is raised at its event."""
         ahead: list[ReadEvent] = []
         try:
             for event in events:
-                read = self.read(tracing.meaning(event))
+                read = self.of(tracing, event)
                 ahead.append(read)
                 if not read.lasts or len(ahead) == READ_AHEAD:
                     yield from ahead
