@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import Broker, batch, run
+from serving import Broker, batch, run, topic
 
 from replog.core import messages
 from replog.core.messages import FetchRequest, ForPartition
@@ -28,6 +28,7 @@ from replog.run.serve.frames import Api
 from replog.run.serve.host import GROUPS, Host, Settings
 from replog.run.serve.links import decode, encode
 from replog.run.serve.service import Service
+from replog.run.serve.topics import TOPIC_EXISTS
 from replog.store.directory import LogDirectory
 from replog.store.files.fs import OsFs
 
@@ -175,13 +176,29 @@ def test_a_replica_of_a_deleted_topic_keeps_none_of_its_records(tmp_path):
     run(scenario)
 
 
+def test_of_two_requests_for_a_topic_one_creates_it(tmp_path):
+    async def scenario():
+        cluster = Cluster(tmp_path)
+        await asyncio.sleep(0.05)
+        requests = [
+            cluster.brokers[n].ask(Api.CREATE_TOPICS, topics=[topic("t", n + 1)], validate_only=False)
+            for n in range(2)
+        ]
+        first, second = [each["topics"][0] for each in await asyncio.gather(*requests)]
+        assert (first["error_code"], first["num_partitions"]) == (Error.NONE, 1)
+        assert (second["error_code"], second["num_partitions"]) == (TOPIC_EXISTS, -1)
+        assert set(cluster.brokers[0].host.image.partitions) == {GROUPS, "t-0"}
+
+    run(scenario)
+
+
 def test_a_broker_that_missed_versions_follows_a_controller_that_has_forgotten_them(tmp_path):
     async def scenario():
         cluster = Cluster(tmp_path)
         await asyncio.sleep(0.05)
         late = cluster.brokers.pop(2)
-        for topic in ("t", "u"):
-            await cluster.brokers[0].create(topic)
+        for name in ("t", "u"):
+            await cluster.brokers[0].create(name)
         cluster.brokers[2] = late
         catalog = load(OsFs(), str(tmp_path / "controller"))
         cluster.controlling = Controlling(started(catalog), 2, late.host._loop, cluster._deliver, pytest.fail)

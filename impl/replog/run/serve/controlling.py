@@ -31,7 +31,7 @@ EPOCH_MS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class CreatePartitions:
-    """Create partitions, each with its replicas; those that exist already stay as they are."""
+    """Create the partitions of topics, each with its replicas; topics that exist stay as they are."""
 
     partitions: dict[str, tuple[int, ...]]
 
@@ -95,7 +95,9 @@ class Controlling:
         state = self._controller.state
         match order:
             case CreatePartitions(partitions):
-                new = {name: held for name, held in partitions.items() if name not in state.partitions}
+                # As a whole: of two requests for a topic, the later one must not add partitions to it.
+                topics = {name.rpartition("-")[0] for name in state.partitions}
+                new = {n: held for n, held in partitions.items() if n.rpartition("-")[0] not in topics}
                 self._decide(lambda: self._controller.create(new) if new else [])
             case DeletePartitions(names):
                 old = [name for name in names if name in state.partitions]

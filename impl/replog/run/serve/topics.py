@@ -115,12 +115,18 @@ Assignments = Mapping[str, tuple[tuple[int, ...], ...]]
 
 
 async def create(host: Host, topics: Assignments) -> bool:
-    """Create topics with the replicas of each partition; return whether they are there in time, and led."""
+    """Create topics with the replicas of each partition; return whether they are there in time, and led.
+
+    A topic that another request has created meanwhile may have fewer partitions.
+    """
     named = {f"{topic}-{n}": held for topic, parts in topics.items() for n, held in enumerate(parts)}
-    return await host.decide(
-        CreatePartitions(named),
-        lambda image: all(n in image.partitions and image.partitions[n].leader != NO_LEADER for n in named),
-    )
+
+    def is_done(image: MetadataImage) -> bool:
+        made = [image.partitions[name] for name in named if name in image.partitions]
+        exist = all(f"{topic}-0" in image.partitions for topic in topics)
+        return exist and all(each.leader != NO_LEADER for each in made)
+
+    return await host.decide(CreatePartitions(named), is_done)
 
 
 async def create_topics(host: Host, request: Body) -> Body:
@@ -130,11 +136,11 @@ async def create_topics(host: Host, request: Body) -> Body:
     for topic in request["topics"]:
         try:
             planned = _plan(host, topic, room)
+            room -= len(planned)
+            is_done = request["validate_only"] or await _make(host, topic, planned)
         except RefusedTopicError as error:
             results.append(_refusal(topic["name"], error) | {"num_partitions": -1, "replication_factor": -1})
             continue
-        room -= len(planned)
-        is_done = request["validate_only"] or await _make(host, topic, planned)
         results.append(
             {
                 "name": topic["name"],
@@ -148,10 +154,12 @@ async def create_topics(host: Host, request: Body) -> Body:
 
 
 async def _make(host: Host, topic: Body, planned: tuple[tuple[int, ...], ...]) -> bool:
-    """Create a topic with its settings."""
+    """Create a topic with its settings; raises `RefusedTopicError`."""
     name = topic["name"]
     if not await create(host, {name: planned}):
         return False
+    if len(topics_of(host.image).get(name, planned)) != len(planned):
+        raise RefusedTopicError(TOPIC_EXISTS, "another request has created the topic meanwhile")
     for setting in topic["configs"]:
         if setting["name"] == MIN_ISR:
             chosen = int(setting["value"])
