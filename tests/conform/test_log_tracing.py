@@ -77,9 +77,9 @@ def test_lines_of_any_shape_are_events_with_their_places(tmp_path):
     recording = Tills.read(path)
     assert recording.unmapped == {"opened": 1}
     first, second = recording.events
-    own = {"at": "till", "seq": 1, "event": "moved", "place": "till.ndjson:3"}
+    own = {"at": "till", "seq": 1, "event": "moved", "place": f"{path}:3"}
     assert first == {"what": {"said": "moved"}, "at_": "noon", "from": "a1", **own}
-    assert (second["from"], second["seq"], recording.place(2)) == ("a2", 2, "till.ndjson:4")
+    assert (second["from"], second["seq"], recording.place(2)) == ("a2", 2, f"{path}:4")
     path.write_text("{} nonsense")
     with pytest.raises(BadRecording, match=r"till\.ndjson:1: this line is not a JSON object"):
         Tills.read(path)
@@ -104,7 +104,7 @@ def test_a_line_that_is_not_explained_is_reported_as_it_is_read(tmp_path):
     report = text(validated(Tills, written(tmp_path / "day", till=rows) / "till.ndjson"))
     parts = [
         "the explained events before it", "a state of the spec before the event:", "  balance[a1] = 0",
-        "the unexplained event, till.ndjson:3:", "what the spec allows there: ", "transfer(a2, a1)",
+        "the unexplained event, ", "till.ndjson:3:", "what the spec allows there: ", "transfer(a2, a1)",
         "why the spec does not allow it", "transfer(a1, a2) is not enabled", "the smallest contradiction",
     ]  # fmt: skip
     places = [report.index(part) for part in parts]
@@ -138,8 +138,13 @@ def test_lines_that_have_no_order_have_no_verdict(tmp_path):
     (m1, m2), (g1, g2) = ([line("moved", **one) for one in moved], [line("gave", **one) for one in gave])
     campaign = validated(Apart, written(tmp_path / "cycle", a=[m1, g2], b=[m2, g1]))
     assert verdict(campaign) == "vacuous"
-    assert "each of these lines is after another one, by messages or time boxes" in campaign.vacuous[0]
-    assert campaign.vacuous[0].endswith(": cycle/a.ndjson:1, cycle/b.ndjson:1")
+    a, b = (tmp_path / "cycle" / name for name in ("a.ndjson", "b.ndjson"))
+    pairs = f"{a}:1 is after {b}:2, {b}:1 is after {a}:2"
+    assert campaign.vacuous[0] == f"cycle: messages or time boxes contradict the files: {pairs}"
+    apart = [{**line("moved", **{"from": "alice"}), "t": time} for time in (9, 1)]
+    campaign = validated(Apart, written(tmp_path / "boxes", a=apart, b=[{**apart[0], "t": 5}]))
+    assert "a.ndjson:1 is after" in campaign.vacuous[0]
+    assert "b.ndjson:1 (its box begins 2 later than that ends)" in campaign.vacuous[0]
     late = validated(Apart, written(tmp_path / "late", a=[{**m1, "t": "soon"}], b=[]))
     assert "late: the times or messages of its lines cannot be read: ValueError" in late.vacuous[0]
 
@@ -202,18 +207,15 @@ def test_a_field_that_is_not_read_is_not_flipped(tmp_path):
 
 
 def test_a_writers_file_is_no_run(tmp_path):
-    """Each file is explained by itself, whatever the others say; a file with several writers is one."""
-    rows = [line("moved", **{"from": "alice", "to": "bob"})]
-    files = [str(file) for file in written(tmp_path / "day", a=rows, b=rows).iterdir()]
-    with pytest.raises(
-        click.UsageError, match="is one writer's file; with `per_writer` give the run's folder"
-    ):
-        recorded_files(files, Apart)
+    """The others may contradict it; a file with several writers is one."""
+    file = str(written(tmp_path / "day", a=[line("moved", **{"from": "alice", "to": "bob"})]) / "a.ndjson")
+    with pytest.raises(click.UsageError, match="is one writer's file; with `per_writer` name them all"):
+        recorded_files([file], Apart)
 
     class Named(Apart):
         writer = "till"
 
-    assert [str(path) for path in recorded_files(files, Named)] == files
+    assert recorded_files([file], Named) == [Path(file)]
 
 
 TIME = st.none() | st.integers(0, 9)
@@ -301,3 +303,24 @@ def test_lines_without_the_fields_of_a_message_have_no_order(tmp_path):
     numbered = line("gave", **{"from": "bob", "to": "alice", "coin": 1})
     first = [receive, {**receive, "coin": 3}]
     assert validated(Apart, written(tmp_path / "a", a=[*first, numbered], b=[give])).tally.bad.count == 0
+
+
+def test_files_that_are_named_together_are_one_run(tmp_path):
+    """As their folder is; and a line's place is the file as it was named."""
+    give = line("gave", **{"from": "alice", "to": "bob", "coin": 7, "t": 1})
+    folder = written(tmp_path / "day", a=[give], b=[line("moved", coin=7, t=2, **{"from": "bob"})])
+    (folder / "a.ndjson").rename(folder / "a.log")
+    named = [str(folder / "a.log"), str(folder / "b.ndjson")]
+
+    class Day(Apart):
+        """Of this test alone: it keeps the files."""
+
+    (place,) = recorded_files(named, Day)
+    recording = Day.read(place)
+    assert (recording.name, [one["place"] for one in recording.events]) == (
+        "day",
+        [f"{one}:1" for one in named],
+    )
+    assert [one["at"] for one in recording.events] == ["a", "b"]
+    assert recorded_files(named, Tills) == [Path(one) for one in named]
+    assert recorded_files([str(folder)], Apart) == [folder]

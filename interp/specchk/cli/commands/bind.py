@@ -73,9 +73,7 @@ def command(
         with refusals(BadRecording):
             more, rows = parts_of_sample(sample, kind, program)
         words, lists, names = {**words, **more}, lists | rows, {TRACING: "tracing.py.txt"}
-        # Several files of a log are one run, which is their folder.
-        runs = dict.fromkeys(path.parent if rows["files"] and path.is_file() else path for path in sample)
-        then = " ".join(["specchk validate", quote(str(Path(into) / TRACING)), *map(quote, map(str, runs))])
+        then = " ".join(["specchk validate", quote(str(Path(into) / TRACING)), *map(quote, map(str, sample))])
     elif language in PROCESSES:
         adapter, launch = PROCESSES[language]
         words |= {"program": adapter, "launch": "\n    ".join(launch), "pattern": f"*{Path(adapter).suffix}"}

@@ -17,6 +17,7 @@ from specchk.cli.exits import Exit
 from specchk.cli.options.given import PythonFile
 from specchk.cli.output import echo
 from specchk.cli.written import OutputFile
+from specchk.conform.contract.binding import BindingError
 from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.load import NoBinding, load_tracing
 from specchk.conform.contract.tracing import Tracing
@@ -104,6 +105,7 @@ def command(
 def _with_recordings(
     review: Review, cls: type[Tracing], checked: CheckedSpec, tracing: str, recordings: Sequence[str]
 ) -> Review:
-    seen = followed(cls, checked, recorded_files(recordings, cls))
+    with refusals(BindingError):
+        seen = followed(cls, checked, recorded_files(recordings, cls))
     rows = recorded_rows(seen, cls, checked, words_of(tracing, recordings))
     return review.with_rows(rows, seen.problems)

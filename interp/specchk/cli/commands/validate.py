@@ -164,7 +164,7 @@ def command(
     """Check recordings of an implementation against its spec; TRACING maps their events to its actions.
 
     RECORDINGS are files, pipes such as <(command), or folders of *.ndjson; with --master, paths or URIs that
-    the executors can read.
+    the executors can read.  With `per_writer` a folder is one recording, and files without one are, too.
     Exit codes: 0 every recording is a behaviour of the spec, 13 one is not, 21 the recordings prove
     nothing, 30 the spec or the tracing was rejected.
     """
@@ -199,7 +199,10 @@ def command(
 
 
 def recorded_files(given: Sequence[str], cls: type[Tracing]) -> list[Path]:
-    """The named files, and those in the named folders; a folder itself where it is one run."""
+    """The named files, and those in the named folders; a folder itself where it is one run.
+
+    Several files of a run, named without a folder, are one, too: the tracing has them.
+    """
     is_run = issubclass(cls, LogTracing) and cls.per_writer
     files: list[Path] = []
     for path in map(Path, given):
@@ -207,9 +210,12 @@ def recorded_files(given: Sequence[str], cls: type[Tracing]) -> list[Path]:
             raise click.UsageError(f"there is no file or folder {path}")
         inside = sorted(path.glob("*.ndjson")) if path.is_dir() else [path]
         if not inside:
-            raise click.UsageError(f"there is no recording (*.ndjson) in {path}")
-        # Two writers' files, each explained by itself, may contradict each other.
-        if issubclass(cls, LogTracing) and is_run and not cls.writer and not path.is_dir():
-            raise click.UsageError(f"{path} is one writer's file; with `per_writer` give the run's folder")
+            raise click.UsageError(f"there is no recording (*.ndjson) in {path}; name its files")
         files += [path] if is_run else inside
+    if issubclass(cls, LogTracing) and is_run and not any(map(Path.is_dir, files)):
+        # Two writers' files, each explained by itself, may contradict each other.
+        if len(files) == 1 and not cls.writer:
+            raise click.UsageError(f"{files[0]} is one writer's file; with `per_writer` name them all")
+        cls.files = tuple(files)
+        return [files[0].absolute().parent] if len(files) > 1 else files
     return files

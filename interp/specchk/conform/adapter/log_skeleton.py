@@ -13,13 +13,13 @@ import keyword
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from specchk.conform.adapter.skeleton import Row
-from specchk.conform.contract.log_tracing import LogTracing, field_of, lines_of
+from specchk.conform.contract.log_tracing import LogTracing, field_of, lines_of, writer_of
 from specchk.conform.contract.recording import BadRecording, read_bytes
 from specchk.ir.program import Action, Program
 from specchk.ir.types import Sort
@@ -51,6 +51,8 @@ def parts_of_sample(
     """The words and lists of a skeleton that a sample gives; raises `BadRecording` for one without a kind."""
     found = [sorted(path.glob("*.ndjson")) if path.is_dir() else [path] for path in paths]
     files = [file for inside in found for file in inside]
+    if not files:
+        raise BadRecording(f"there is no *.ndjson in {', '.join(map(str, paths))}; name its files")
     placed = [(f"{file}:{n}", line) for file in files for n, line in lines_of(file.name, read_bytes(file))]
     sample = _sample(placed, kind, len(files))
     base = "Tracing" if sample.format else "LogTracing"
@@ -115,7 +117,7 @@ def _lists(sample: LogSample, program: Program, files: int) -> dict[str, list[Ro
         kinds.setdefault("" if value is None else str(value), []).append((place, line))
     is_log = not sample.format
     names = {
-        str(field_of(line, sample.actor)) if sample.actor else PurePath(place.rpartition(":")[0]).stem
+        str(field_of(line, sample.actor)) if sample.actor else writer_of(place.rpartition(":")[0])
         for place, line in sample.lines
     } - {"None"}
     taken = set(dir(LogTracing))

@@ -46,6 +46,7 @@ class LogTracing(Tracing):
     writer: ClassVar[str] = ""
     names: ClassVar[Mapping[str, str]] = {}
     per_writer: ClassVar[bool] = False
+    files: ClassVar[tuple[Path, ...]] = ()  # of the one run, where they are named and no folder is
     time: ClassVar[str] = ""
     within: ClassVar[float] = 0.0
     sends: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -114,11 +115,9 @@ class LogTracing(Tracing):
 
     @classmethod
     def read(cls, path: Path) -> Recording:
-        """The recording in a file, or with `per_writer` in those of a folder; raises `BadRecording`."""
-        if not (cls.per_writer and path.is_dir()):
-            return super().read(path)
-        files = sorted(path.glob("*.ndjson"))
-        return cls.decoded(path.name, {f"{path.name}/{file.name}": read_bytes(file) for file in files})
+        """The recording in a file, in `files`, or in those of a folder; raises `BadRecording`."""
+        files = cls.files or (sorted(path.glob("*.ndjson")) if path.is_dir() else [path])
+        return cls.decoded(path.absolute().name, {str(file): read_bytes(file) for file in files})
 
     @classmethod
     def decoded(cls, name: str, files: Mapping[str, bytes]) -> Recording:
@@ -135,7 +134,7 @@ class LogTracing(Tracing):
                     left[kind] += 1
                     continue
                 writer = field_of(line, cls.writer) if cls.writer else None
-                at = PurePath(file).stem if writer is None else str(writer)
+                at = writer_of(file) if writer is None else str(writer)
                 own = {"at": cls.names.get(at, at), "seq": 0, "event": kind, "place": f"{file}:{number}"}
                 fields = {
                     f"{key}_" if key in OWN else key: _renamed(value, cls.names)
@@ -146,6 +145,11 @@ class LogTracing(Tracing):
                 steps.append(line)
         settings = cls._fields(steps, events)
         return Recording(name, {"format": cls.reads}, renumbered(events), left, settings)
+
+
+def writer_of(file: str) -> str:
+    """The writer of a file, by its name: `n1` of `logs/n1.log`, `logs/n1.ndjson` and `logs/n1.log.ndjson`."""
+    return PurePath(file).stem.removesuffix(".log")
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:

@@ -58,7 +58,7 @@ class Lines:
             # Of several senders any may be the one of this line.
             if len({writer for writer, _ in sends}) == 1 and sends[0][0] != place[line][0]:
                 self.needs[line].append(sends[0])
-        boxes = [cls.box(event) or (-inf, inf) for event in events]
+        self._boxes = boxes = [cls.box(event) or (-inf, inf) for event in events]
         for writer, chain in enumerate(self.chains):
             # The earliest end of each line and those after it: if one of them is before a line, so is it.
             ends = list(accumulate((boxes[line][1] for line in reversed(chain)), min))[::-1]
@@ -81,6 +81,13 @@ class Lines:
                 if all(cut[other] >= count for other, count in self.needs[line])]  # fmt: skip
         return sorted(free, key=lambda item: self._rank[item[0]])
 
+    def _after(self, line: int, cut: Cut, recording: Recording) -> str:
+        """A line that is not ready at a cut, and the one that it waits for."""
+        other = next(self.chains[w][count - 1] for w, count in self.needs[line] if cut[w] < count)
+        gap = self._boxes[line][0] - self._boxes[other][1]
+        by = f" (its box begins {gap:.3g} later than that ends)" if gap > 0 else ""
+        return f"{recording.place(line + 1)} is after {recording.place(other + 1)}{by}"
+
     def in_any_order(self, recording: Recording) -> list[int]:
         """The lines in an order that the partial order allows; raises `BadRecording` if there is none."""
         cut, order = self.start, list[int]()
@@ -89,9 +96,8 @@ class Lines:
             order.append(line)
         left = [chain[n] for chain, n in zip(self.chains, cut, strict=True) if n < len(chain)]
         if left:
-            places = ", ".join(recording.place(line + 1) for line in left)
-            why = "each of these lines is after another one, by messages or time boxes"
-            raise BadRecording(f"{recording.name}: {why}: {places}")
+            pairs = ", ".join(self._after(line, cut, recording) for line in left)
+            raise BadRecording(f"{recording.name}: messages or time boxes contradict the files: {pairs}")
         return order
 
 
