@@ -135,6 +135,7 @@ async def run_broker(plan: ClusterPlan, broker_id: int, ready: Callable[[], None
         loop.add_signal_handler(signal.SIGTERM, host.shut_down)
         served = host.until(lambda image: GROUPS in image.partitions)
         tasks = [asyncio.ensure_future(each) for each in (link.run(host), _until_orphaned(), served)]
+        host.needs(tasks[0])
         tasks[1].add_done_callback(lambda _: host.fail(ConnectionError("the cluster's process has ended")))
         try:
             # A broker may stop before it has met its controller.

@@ -102,7 +102,7 @@ class Host:
         """The metadata that the broker has applied."""
         self._loop = asyncio.get_running_loop()
         self.stopped: asyncio.Future[None] = self._loop.create_future()
-        """Done when the broker has stopped; with an exception if its disk has failed."""
+        """Done when the broker has stopped; with an exception if its disk has failed, or by a bug."""
         self._control = control
         self._send_to_peer = send
         self._start = start
@@ -180,8 +180,18 @@ class Host:
         # A broker with one replica does not name it.
         return GROUPS, message
 
+    def needs(self, task: asyncio.Task[None]) -> None:
+        """Stop if an exception ends a task, without which the broker would go on half deaf."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            error = None if task.cancelled() else task.exception()
+            if isinstance(error, Exception):
+                self.fail(error)
+
+        task.add_done_callback(ended)
+
     def fail(self, error: Exception) -> None:
-        """Stop because of an error of the disk."""
+        """Stop because of an error of the disk, or a bug."""
         if not self.stopped.done():
             self.stopped.set_exception(error)
 
@@ -233,6 +243,10 @@ class Host:
                 self._handle(self._events.popleft())
         except (StoreError, OSError) as error:
             self.fail(error)
+        except Exception as error:
+            # The core may have changed what is not on the disk, and never will be.
+            self.fail(error)
+            raise
         finally:
             self._is_busy = False
 

@@ -68,6 +68,7 @@ class Peers:
             task = asyncio.ensure_future(self._run(self.host, broker_id, name, queue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+            self.host.needs(task)
         while not queue.empty():
             queue.get_nowait()
         queue.put_nowait(question)
