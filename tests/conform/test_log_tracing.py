@@ -324,3 +324,16 @@ def test_files_that_are_named_together_are_one_run(tmp_path):
     assert [one["at"] for one in recording.events] == ["a", "b"]
     assert recorded_files(named, Tills) == [Path(one) for one in named]
     assert recorded_files([str(folder)], Apart) == [folder]
+
+
+def test_the_next_line_of_each_writer_is_reported(tmp_path):
+    """No line alone is to blame, nor a smallest contradiction claimed: the others may be the wrong ones."""
+    give = {"from": "bob", "to": "alice"}
+    rows = {"a": [line("moved", **give)] * 3, "b": [line("moved", **give)]}
+    waits = {"c": [line("moved", coin=4, t=90, **give)], "d": [line("gave", coin=4, **give)]}
+    lock = written(tmp_path / "day", **rows, **waits)
+    report = text(validated(Apart, lock))
+    assert "the other writers' next lines are not explained there either:" in report
+    assert f"a: moved, {lock / 'a.ndjson'}:2: transfer(a2, a1): balance[a] > 0 is false" in report
+    assert f"c: moved, {lock / 'c.ndjson'}:1: waits for {lock / 'd.ndjson'}:1" in report
+    assert "the smallest contradiction" not in report

@@ -99,13 +99,18 @@ class RecordingExplainer:
         )  # fmt: skip
 
     def contradiction(self, read: Callable[[], Recording], number: int) -> Contradiction | None:
-        """The smallest contradiction of a recording that is blocked at an event."""
+        """The smallest contradiction of a recording that is blocked at an event.
+
+        None where an order of the writers was searched for: lines contradict one another in that order only.
+        """
         try:
             recording = read()
             validator = self.validator(recording)
         except BadRecording:
             return None  # it was whole, and is no longer
         explained, recording = self.explain(validator, recording)
+        if explained.blocked is not None and explained.blocked.others:
+            return None
         validator = explained.by or validator
         return contradiction_of(validator, self.cls(validator.program, recording), recording, number)
 

@@ -9,12 +9,13 @@ from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from specchk.conform.contract.recording import Event, Recording, shown_after
 from specchk.conform.contract.tracing import Meaning
 from specchk.conform.recordings.contradiction import Contradiction
 from specchk.conform.recordings.nearmiss import NearMiss, allowed, instead, near_misses
-from specchk.conform.recordings.validate import Blocked, Validator
+from specchk.conform.recordings.validate import Blocked, Validator, Waiting
 from specchk.explore.view import ABSENT, Viewer
 from specchk.ir.nodes import Value
 from specchk.ir.types import Map, Type
@@ -29,6 +30,7 @@ class Explanation(Struct, frozen=True):
     `before` are the last explained events, with what each of them changed.  `contradiction` is None where it
     was not searched for.  Of an event that is explained, and after which an invariant is false, `state` is
     after it.  `place` is the event's file and line, and `allowed` are the steps of the spec from `state`.
+    `others` are the other writers' next lines, each with a reason why it is not explained there.
     """
 
     number: int
@@ -44,6 +46,7 @@ class Explanation(Struct, frozen=True):
     contradiction: Contradiction | None = None
     place: str = ""
     allowed: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 def explanation_of(validator: Validator, recording: Recording, blocked: Blocked) -> Explanation:
@@ -60,7 +63,20 @@ def explanation_of(validator: Validator, recording: Recording, blocked: Blocked)
         () if blocked.invariant else instead(validator, blocked), blocked.reason, blocked.invariant,
         place=recording.place(blocked.number),
         allowed=() if blocked.invariant else allowed(validator, shown),
+        others=tuple(_other(validator, blocked, other) for other in blocked.others),
     )  # fmt: skip
+
+
+def _other(validator: Validator, blocked: Blocked, other: Waiting) -> str:
+    """Another writer's next line, with what is in its way, in a line of text."""
+    misses = near_misses(validator, replace(blocked, event=other.event, meaning=other.meaning))
+    reason = f"waits for {other.after}" if other.after else "cannot be a step"
+    if misses and not other.after:
+        miss = misses[0]
+        reasons = [f"{guard.text}{_IS[guard.truth]}" for guard in miss.guards]
+        reasons += [f"{field.expression} is {field.spec}, not {field.recorded}" for field in miss.differs]
+        reason = f"{miss.call}: {' and '.join(reasons)}"
+    return f"{other.event['at']}: {other.event['event']}, {other.event.get('place', '')}: {reason}"
 
 
 def _changes(events: Sequence[Event], at: int) -> Event:
@@ -152,6 +168,9 @@ def render(name: str, events: int, explanation: Explanation) -> str:
         for miss in explanation.misses:
             lines += miss_lines(miss)
         lines += [""]
+    if explanation.others:
+        lines += ["the other writers' next lines are not explained there either:"]
+        lines += [*(f"  {other}" for other in explanation.others), ""]
     if explanation.instead:
         lines += ["steps that lead to a state like the event's: " + ", ".join(explanation.instead), ""]
     if explanation.contradiction is not None:

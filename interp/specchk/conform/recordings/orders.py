@@ -14,7 +14,7 @@ for linearizability" (2017).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from math import inf
@@ -27,7 +27,7 @@ from specchk.conform.contract.recording import BadRecording, Event, Recording, a
 from specchk.conform.contract.tracing import ImpossibleEvent
 from specchk.conform.recordings.events.reading import ReadEvent
 from specchk.conform.recordings.events.steps import Horizons
-from specchk.conform.recordings.validate import Explained, Haste, TooMany, Validator
+from specchk.conform.recordings.validate import Explained, Haste, TooMany, Validator, Waiting
 from specchk.meaning.paths import NotSymbolic
 from specchk.meaning.values import State
 
@@ -81,9 +81,19 @@ class Lines:
                 if all(cut[other] >= count for other, count in self.needs[line])]  # fmt: skip
         return sorted(free, key=lambda item: self._rank[item[0]])
 
-    def _after(self, line: int, cut: Cut, recording: Recording) -> str:
-        """A line that is not ready at a cut, and the one that it waits for."""
-        other = next(self.chains[w][count - 1] for w, count in self.needs[line] if cut[w] < count)
+    def heads(self, cut: Cut) -> list[tuple[int, int | None]]:
+        """Each writer's next line, and one of another writer that it waits for, if it does."""
+        left = [chain[n] for chain, n in zip(self.chains, cut, strict=True) if n < len(chain)]
+        waits = [
+            [self.chains[w][count - 1] for w, count in self.needs[line] if cut[w] < count] for line in left
+        ]
+        return [(line, next(iter(others), None)) for line, others in zip(left, waits, strict=True)]
+
+    def cut_after(self, lines: Collection[int]) -> Cut:
+        """The cut after some lines."""
+        return tuple(sum(line in lines for line in chain) for chain in self.chains)
+
+    def _after(self, line: int, other: int, recording: Recording) -> str:
         gap = self._boxes[line][0] - self._boxes[other][1]
         by = f" (its box begins {gap:.3g} later than that ends)" if gap > 0 else ""
         return f"{recording.place(line + 1)} is after {recording.place(other + 1)}{by}"
@@ -94,9 +104,10 @@ class Lines:
         while ready := self.ready(cut):
             line, cut = ready[0]
             order.append(line)
-        left = [chain[n] for chain, n in zip(self.chains, cut, strict=True) if n < len(chain)]
-        if left:
-            pairs = ", ".join(self._after(line, cut, recording) for line in left)
+        if left := self.heads(cut):
+            pairs = ", ".join(
+                self._after(line, other, recording) for line, other in left if other is not None
+            )
             raise BadRecording(f"{recording.name}: messages or time boxes contradict the files: {pairs}")
         return order
 
@@ -127,11 +138,15 @@ def explained_in_order(
     while True:
         tried.add(by.horizons)
         try:
-            order = _Search(by, tracing, recording, lines, first).order()
+            search = _Search(by, tracing, recording, lines, first)
+            order = search.order()
         except (NotSymbolic, TooMany) as error:
             return Explained(gave_up=f"no order of its lines was found: {error}", by=validator), recording
         ordered = replace(recording, events=tuple(recording.events[line] for line in order))
         explained = validator.explain(tracing.again(), ordered)
+        if explained.blocked is not None:
+            others = search.waiting(order, explained.blocked.number)
+            explained.blocked = replace(explained.blocked, others=others)
         reached = explained.by or validator
         # Blocked by one that takes more steps than this search did: another order may do for it.
         if explained.blocked is None or reached.horizons in tried:
@@ -146,6 +161,7 @@ class _Search:
         self, validator: Validator, tracing: LogTracing, recording: Recording, lines: Lines, first: list[int]
     ) -> None:
         self.validator, self.tracing, self.lines, self.first = validator, tracing, lines, first
+        self.recording = recording
         self.reads: dict[int, ReadEvent] = {}  # but for lines that the tracing refuses, in any order
         reader = tracing.again()
         for line in first:
@@ -159,6 +175,18 @@ class _Search:
             taken = self._furthest(Haste.EAGER)
         done = set(taken)
         return [*taken, *(line for line in self.first if line not in done)]
+
+    def waiting(self, order: Sequence[int], number: int) -> tuple[Waiting, ...]:
+        """The next lines of the writers other than that of the line with a number in an order."""
+        heads = self.lines.heads(self.lines.cut_after(set(order[: number - 1])))
+        return tuple(
+            Waiting(
+                self.recording.events[line],
+                self.reads[line].meaning if line in self.reads else None,
+                "" if other is None else self.recording.place(other + 1),
+            )
+            for line, other in heads if line != order[number - 1]
+        )  # fmt: skip
 
     def _furthest(self, haste: Haste) -> list[int]:
         """The lines of the longest order that is explained; raises `TooMany` if there are too many to try."""

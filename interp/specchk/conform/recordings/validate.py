@@ -64,6 +64,14 @@ class Haste(Enum):
     EAGER = "eager"
 
 
+class Waiting(NamedTuple):
+    """Another writer's next line, where no order explains one; `after` is a place that it has to wait for."""
+
+    event: Event
+    meaning: Meaning | None
+    after: str = ""
+
+
 class Blocked(Struct, frozen=True):
     """The point at which a recording ceases to be a behaviour: the event, and the candidates before it."""
 
@@ -74,6 +82,7 @@ class Blocked(Struct, frozen=True):
     reason: str = ""
     is_beyond: bool = False  # an argument or a field of the event is above a horizon
     invariant: str = ""  # one that is false after the event, in each of the candidates, which are then those
+    others: tuple[Waiting, ...] = ()
 
 
 class Explained(Struct):
