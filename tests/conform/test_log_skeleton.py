@@ -106,3 +106,19 @@ def test_the_skeleton_of_a_bundled_spec_loads(tmp_path, spec):
     files = [str(file) for file in sorted(runs.iterdir())]
     again = CliRunner().invoke(bind, ["--recording", str(ROOT / spec), *files, "--into", str(tmp_path / "b")])
     assert again.output.endswith(" ".join(["tracing.py", *files]) + "\n")
+
+
+def test_a_skeleton_proposes_what_fits(tmp_path):
+    """A clock, names for the writers that are alike; and to name files if it has none."""
+    logs = [tmp_path / f"{name}.log" for name in ("lockd", "worker-a", "worker-b")]
+    for log, kind in zip(logs, ("tossed", "transferred", "looked"), strict=True):
+        log.write_text(json.dumps({"event": kind, "time": 1.5}) + "\n")
+    (tmp_path / "bank.spec").write_text(SPEC)
+    words = ["--recording", str(tmp_path / "bank.spec")]
+    refused = CliRunner().invoke(bind, [*words, str(tmp_path), "--into", str(tmp_path / "none")])
+    assert f"there is no *.ndjson in {tmp_path}; name its files" in refused.output
+    made = CliRunner().invoke(bind, [*words, *map(str, logs), "--into", str(tmp_path)])
+    assert made.exit_code == 0, made.output
+    text = (tmp_path / "tracing.py").read_text()
+    assert load_tracing(tmp_path / "tracing.py").names == {"worker-a": "a1", "worker-b": "a2"}
+    assert '# time, within = "time", 0.0' in text

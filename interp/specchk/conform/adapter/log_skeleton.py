@@ -28,7 +28,9 @@ from specchk.ir.types import Sort
 KINDS = ("event", "kind", "type", "action", "op", "msg", "message", "name")
 WRITERS = ("at", "node", "node_id", "nodeid", "server", "server_id", "replica", "host", "hostname", "process",
            "pid")  # fmt: skip
+TIMES = ("time", "timestamp", "ts", "t", "datetime", "date")
 ACTORS = (*WRITERS, "client", "worker", "actor", "owner", "user", "from")
+_ENDING = re.compile(r"([-_.][a-z]|[-_.]?[0-9]+)$", re.IGNORECASE)
 MOST_KINDS, MOST_WIDTH, MOST_VALUES = 60, 40, 4
 
 
@@ -121,6 +123,8 @@ def _lists(sample: LogSample, program: Program, files: int) -> dict[str, list[Ro
         for place, line in sample.lines
     } - {"None"}
     taken = set(dir(LogTracing))
+    every = [path for _, line in sample.lines[:1] for path, _, _ in _paths(line)]
+    time = next((path for path in every if path.lower().rpartition(".")[2].strip("@_$") in TIMES), "")
     return {
         "events": [_event(kind, lines, sample, program, taken) for kind, lines in kinds.items()],
         "names": [{"names": ", ".join(_names(sorted(names), program))}] if is_log else [],
@@ -128,6 +132,7 @@ def _lists(sample: LogSample, program: Program, files: int) -> dict[str, list[Ro
         "kinds": [{"kind": sample.kind}] if is_log else [],
         "writer": [{"writer": sample.writer}] if is_log and sample.writer else [],
         "files": [{}] if is_log and files > 1 else [],
+        "times": [{"time": time}] if is_log and files > 1 and time else [],
         "logs": [{}] if is_log else [],
     }
 
@@ -181,7 +186,14 @@ def _words(name: str) -> set[str]:
 
 
 def _names(writers: Sequence[str], program: Program) -> Iterator[str]:
-    """Each writer's name with one of the spec's first sort, as if that had enough; or with itself."""
+    """Each writer's name with one of the spec's first sort, as if that had enough; or with itself.
+
+    Where several names differ in a number or letter alone, as `worker-a`, only those: a server is no client.
+    """
+    stems = Counter(_ENDING.sub("", writer) for writer in writers)
+    like, most = max(stems.items(), key=lambda item: item[1], default=("", 0))
+    if program.sorts and most > 1:
+        writers = [writer for writer in writers if _ENDING.sub("", writer) == like]
     stem = program.sorts[0].members[0].rstrip("0123456789") if program.sorts else ""
     for number, writer in enumerate(writers, 1):
         yield f"{json.dumps(writer)}: {json.dumps(f'{stem}{number}' if stem else writer)}"

@@ -157,7 +157,8 @@ def _vacuous(cls: type[Tracing], tally: Tally, wanted: CampaignOptions) -> tuple
     # Alone: that nothing was compared follows from it, and would hide it among ten lines.
     if not tally.consumed:
         return (*reasons, "no event was explained")
-    if not wanted.partial:
+    # Of a recording that is not explained the rest was not read.
+    if not wanted.partial and not tally.blocked.count:
         missing = sorted(set(cls.events()) - set(tally.kinds) - set(cls.rare))
         if missing:
             reasons.append(f"no recording has the events {', '.join(missing)}")
@@ -172,7 +173,8 @@ def _vacuous(cls: type[Tracing], tally: Tally, wanted: CampaignOptions) -> tuple
     power = tally.power()
     if power is not None and power < POWER and not wanted.partial:
         reasons.append(
-            f"only {power:.1%} of the corrupted copies were rejected; at least {POWER:.0%} is required"
+            f"only {power:.1%} of the corrupted copies were rejected; at least {POWER:.0%} is required: "
+            "log or map more (`--json` has the others in `missed`)"
         )
     return tuple(reasons)
 

@@ -40,16 +40,17 @@ def text(campaign: Campaign) -> str:
 def _figures(campaign: Campaign) -> list[str]:
     numbers = figures(campaign)
     accepted, count = numbers["accepted"], numbers["recordings"]
+    kinds = _kinds(numbers["kinds_seen"])
     lines = [
         f"{verdict(campaign)}: {accepted} of {count} recordings are behaviours of {campaign.spec}",
-        f"  events      {numbers['consumed']} of {numbers['events']} consumed, {numbers['kinds_seen']} kinds",
+        f"  events      {numbers['consumed']} of {numbers['events']} consumed, {kinds}",
         f"  candidates  {numbers['candidates_mean']} states on average, at most {numbers['candidates_most']}",
         f"  silent      {numbers['silent']} steps",
     ]
     if numbers["power"] is not None:
-        kinds = ", ".join(f"{kind} {rate:.1%}" for kind, rate in numbers["power_by_kind"].items())
+        rates = ", ".join(f"{kind} {rate:.1%}" for kind, rate in numbers["power_by_kind"].items())
         lines.append(
-            f"  power       {numbers['power']:.1%} of {numbers['copies']} corrupted copies rejected: {kinds}"
+            f"  power       {numbers['power']:.1%} of {numbers['copies']} corrupted copies rejected: {rates}"
         )
     else:
         lines.append("  power       not measured: no corrupted copy was made")
@@ -64,7 +65,12 @@ def _counted(unmapped: Mapping[str, int]) -> str:
     kinds = sorted(unmapped.items(), key=lambda item: (-item[1], item[0]))
     shown = ", ".join(f"`{kind}` {count}" for kind, count in kinds[:MOST_UNMAPPED])
     more = f", and {len(kinds) - MOST_UNMAPPED} more" if len(kinds) > MOST_UNMAPPED else ""
-    return f"{sum(unmapped.values())} lines, {len(kinds)} kinds: {shown}{more}"
+    count = sum(unmapped.values())
+    return f"{count} line{'s' * (count != 1)}, {_kinds(len(kinds))}: {shown}{more}"
+
+
+def _kinds(count: int) -> str:
+    return f"{count} kind{'s' * (count != 1)}"
 
 
 def figures(campaign: Campaign) -> dict[str, Any]:
