@@ -27,7 +27,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
@@ -62,12 +61,13 @@ class LogTracing(Tracing):
     def mistakes(cls) -> tuple[Mistake, ...]:
         """The settings that have no effect on any log."""
         wrong: list[tuple[str, str]] = []
-        kinds = {*cls.events(), *cls.ignored}
+        kinds = cls.events()
         for table, kind, fields in cls._messages():
-            if not any(kind == other or fnmatchcase(kind, other) for other in kinds):
-                hint = nearest(kind, kinds) or "name a kind of line that a method reads"
-                no_method = "which no method reads, and `ignored` does not have"
-                wrong.append((f"`{table}` has `{kind}`, {no_method}", hint))
+            if kind not in kinds:
+                near = nearest(kind, kinds)
+                hint = f"{near} Or write" if near else "write"
+                hint += " a method for it, which may return ()"
+                wrong.append((f"`{table}` has `{kind}`, which no method reads", hint))
             elif isinstance(fields, str):
                 wrong.append((f"`{table}` has a text for `{kind}`", f"write ({fields!r},)"))
         if not cls.per_writer and (cls.sends or cls.receives or cls.time):

@@ -211,15 +211,9 @@ class EventReader:
             wrong = [replace(mistake, at=tracing.place(event)) for mistake in error.mistakes]
             raise BindingError(tuple(wrong)) from None
         except SpecError as error:
-            wrong = [
-                Mistake(
-                    f"{one.message}, in `{one.span.source.text if one.span else ''}`",
-                    one.hint or "see the spec",
-                    tracing.place(event),
-                )
-                for one in error.diagnostics
-            ]
-            raise BindingError(tuple(wrong)) from None
+            place, one = tracing.place(event), error.diagnostics[0]
+            message = f"{one.message}, in `{one.span.source.text if one.span else ''}`"
+            raise BindingError((Mistake(message, one.hint or "see the spec", place),)) from None
 
     def ahead(self, tracing: Tracing, events: Sequence[Event]) -> Iterator[ReadEvent]:
         """Each event, read ahead; an exception of the tracing is raised at its event."""
