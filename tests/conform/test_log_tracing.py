@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specchk.cli.commands.validate import recorded_files
+from specchk.conform.contract.binding import BindingError
 from specchk.conform.contract.log_tracing import LogTracing
 from specchk.conform.contract.recording import BadRecording, Event, Recording
 from specchk.conform.contract.tracing import ANY, Call, Seen, Ways, event
@@ -336,3 +337,15 @@ def test_the_next_line_of_each_writer_is_reported(tmp_path):
     assert f"a: moved, {lock / 'a.ndjson'}:2: transfer(a2, a1): balance[a] > 0 is false" in report
     assert f"c: moved, {lock / 'c.ndjson'}:1: waits for {lock / 'd.ndjson'}:1" in report
     assert "the smallest contradiction" not in report
+
+
+def test_a_silent_action_is_one_of_the_spec(tmp_path):
+    """It ended specchk with an error of its own, where a silent step was first tried."""
+
+    class Quiet(Tills):
+        silent: ClassVar[tuple[str, ...]] = ("slep",)
+
+    folder = written(tmp_path / "day", till=[line("moved", **{"from": "alice", "to": "bob"})])
+    with pytest.raises(BindingError, match=r"`silent` has `slep`, which is no action of the spec") as refused:
+        validated(Quiet, folder / "till.ndjson")
+    assert refused.value.mistakes[0].hint == "did you mean `sleep`?"

@@ -12,7 +12,7 @@ from time import perf_counter
 from msgspec import Struct
 
 from specchk.compile.instantiate import instantiate_steps
-from specchk.conform.contract.binding import BindingError
+from specchk.conform.contract.binding import BindingError, Mistake
 from specchk.conform.contract.log_tracing import LogTracing
 from specchk.conform.contract.recording import BadRecording, Recording, Unreadable, asked
 from specchk.conform.contract.tracing import Tracing
@@ -23,6 +23,7 @@ from specchk.conform.recordings.orders import explained_in_order
 from specchk.conform.recordings.result import Copy, RecordingResult
 from specchk.conform.recordings.validate import Explained, Validator
 from specchk.lang.frontend import CheckedSpec
+from specchk.lang.text.diagnostics import nearest
 from specchk.meaning.undefined import Undefined
 
 LEAST_COPIES = 20  # of which 95 in 100 are not all
@@ -127,6 +128,13 @@ class RecordingExplainer:
         key = tuple(sorted(constants.items()))
         if key not in self._validators:
             instance = instantiate_steps(self.checked, self.cls.model, constants)
+            actions = [action.name for action in instance.program.actions]
+            for name in sorted({*self.cls.silent} - {*actions}):
+                message, hint = (
+                    f"`silent` has `{name}`, which is no action of the spec",
+                    nearest(name, actions),
+                )
+                raise BindingError((Mistake(message, hint or "name an action", self.cls.__name__),))
             try:
                 self._validators[key] = Validator(instance)
             except Undefined as undefined:
