@@ -23,7 +23,8 @@ async function archive() {
   for (const name of readdirSync(join(here, "build"))) {
     python.unpackArchive(new Uint8Array(readFileSync(join(here, "build", name))), "wheel", { extractDir: "/site" });
   }
-  for (const name of readdirSync(join(here, "python"))) {
+  // Python's tests leave a folder of bytecode there.
+  for (const name of readdirSync(join(here, "python")).filter((name) => name.endsWith(".py"))) {
     python.FS.writeFile(`/site/${name}`, within(here, "python", name));
   }
   python.globals.set("unused", python.toPy(UNUSED));
