@@ -57,6 +57,7 @@
   // -- The text, its line numbers, its errors.
   const text = at("text");
   let seen = ""; // what was checked last
+  let checked = Promise.resolve(); // when that has its answer: the first one waits for Python
 
   function edit(name, content) {
     path = name;
@@ -84,7 +85,11 @@
     at("lines").scrollTop = text.scrollTop;
   }
 
-  async function check() {
+  function check() {
+    return checked = checkText();
+  }
+
+  async function checkText() {
     seen = text.value;
     try {
       const { report, names: found } = await ask("check", { path, text: seen });
@@ -163,7 +168,7 @@
     show();
     say("status", `${title} …`);
     try {
-      if (text.value !== seen) await check();
+      await (text.value === seen ? checked : check());
       if (names === null) say("status", "the spec has errors: see below it", "bad");
       else await task();
     } catch (error) {

@@ -153,6 +153,14 @@ def test_thirty_models_have_the_default_engines_verdicts_and_counts(page: Chrome
         assert told == (expected.replace("_", " "), states, depth), (spec, model)
 
 
+def test_run_may_be_clicked_before_python_is_there(browser: Chrome, server: ThreadingHTTPServer):
+    """The answer of the first check is waited for, and is not taken for errors."""
+    browser.get(f"http://127.0.0.1:{server.server_port}/")
+    browser.find_element(By.ID, "run").click()
+    wait(browser, lambda: said(browser, "status").startswith("holds"))
+    assert said(browser, "checked") == "no errors"
+
+
 def test_all_that_is_loaded_is_small(page: Chrome):
     assert verdict(page).startswith("holds, 80 states")
     assert 1_000_000 < sum(Served.sent) <= MOST_BYTES
