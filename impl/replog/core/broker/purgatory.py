@@ -72,7 +72,7 @@ def expire_fetches(state: ReplicaState, leading: Leading, token: int, now_ms: in
     # By token as well as by time: a clock that jumped back must not hold the request forever.
     late = [w for w in leading.fetches if w.token == token or w.deadline_ms <= now_ms]
     if late:
-        leading.fetches = [w for w in leading.fetches if w not in late]
+        leading.fetches = [w for w in leading.fetches if w.token != token and w.deadline_ms > now_ms]
         out.extend(Send(w.source, _served(state, w.request, ())) for w in late)
 
 
@@ -80,7 +80,7 @@ def refuse_stale(leading: Leading, epoch: int, out: list[Effect]) -> None:
     """Refuse the fetches that have been waiting since an earlier epoch (A22)."""
     # A consumer that sends no epoch may keep waiting; it is not fenced on arrival either.
     stale = [w for w in leading.fetches if w.request.leader_epoch not in (NO_EPOCH, epoch)]
-    leading.fetches = [w for w in leading.fetches if w not in stale]
+    leading.fetches = [w for w in leading.fetches if w.request.leader_epoch in (NO_EPOCH, epoch)]
     error = Error.FENCED_LEADER_EPOCH
     out.extend(Send(w.source, FetchReply(w.request.correlation, error)) for w in stale)
 
