@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
-
 import click
 
-from replog.serve import MISSING, PORT
+from replog.serve import PORT, module_of
 
 MOST_BROKERS = 9
 
@@ -42,9 +38,7 @@ def command(directory: str, brokers: int, min_isr: int | None, port: int) -> Non
 
     Each broker, and the controller, is a process of its own.  One that dies is started again.
     """
-    if find_spec("kio") is None:
-        raise click.ClickException(MISSING.replace("serve`", "cluster`", 1))
-    clustering: Any = import_module("replog.run.serve.clustering")
+    clustering = module_of("cluster", "clustering")
     plan = clustering.planned(directory, brokers, min_isr or min(brokers, 2), port)
 
     def ready() -> None:

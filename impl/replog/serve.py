@@ -11,9 +11,16 @@ import click
 PORT = 9092
 EVERYWHERE = "0.0.0.0"  # noqa: S104  # chosen by an option that says so
 LOOPBACK = "127.0.0.1"
-MISSING = (
-    "`replog serve` reads Kafka's messages with kio, which is not installed: pip install 'specchk[serve]'"
-)
+
+
+def module_of(command: str, name: str) -> Any:
+    """Load a module of `replog.run.serve`; raises `ClickException` where kio is not installed."""
+    if find_spec("kio") is None:
+        raise click.ClickException(
+            f"`replog {command}` reads Kafka's messages with kio, which is not installed:"
+            " pip install 'specchk[serve]'"
+        )
+    return import_module(f"replog.run.serve.{name}")
 
 
 @click.command()
@@ -62,9 +69,7 @@ def command(
     """
     if listen_on_all_addresses != bool(advertise):
         raise click.UsageError("--listen-on-all-addresses and --advertise HOST need each other")
-    if find_spec("kio") is None:
-        raise click.ClickException(MISSING)
-    serving: Any = import_module("replog.run.serve.running")
+    serving = module_of("serve", "running")
     settings = serving.host.Settings(flush_messages=flush_messages)
     address = EVERYWHERE if listen_on_all_addresses else LOOPBACK
     listening = serving.Listening(address, port, advertise, not no_topic_creation)

@@ -7,16 +7,17 @@ from hypothesis import strategies as st
 pytest.importorskip("kio")
 
 from replog.run.serve import frames
-from replog.run.serve.codec import INT16, INT32, MalformedError, read, varint, write
+from replog.run.serve.codec import INT16, INT32, MalformedError, read, write
 from replog.run.serve.frames import VERSIONS, Api, RefusedError, parse, respond
 from replog.run.serve.layout import KioLayouts
+from replog.store.segments.records import encode_unsigned
 
 LAYOUTS = KioLayouts()
 
 
 def frame(key: int, version: int, body: bytes, flexible: bool, client: bytes | None = b"me") -> bytes:
     name = INT16.pack(-1) if client is None else INT16.pack(len(client)) + client
-    tags = varint(0) if flexible else b""
+    tags = encode_unsigned(0) if flexible else b""
     return INT16.pack(key) + INT16.pack(version) + INT32.pack(5) + name + tags + body
 
 

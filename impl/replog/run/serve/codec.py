@@ -22,6 +22,8 @@ from struct import Struct as Packed
 from types import MappingProxyType
 from typing import Any
 
+from replog.store.segments.records import encode_unsigned
+
 MOST_ELEMENTS = 100_000
 """The elements of all arrays of a message, and its unknown tagged fields."""
 LONGEST_VARINT = 5
@@ -218,9 +220,9 @@ def _write_struct(layout: Struct, body: Body, out: list[bytes]) -> None:
             _write_field(field, value, True, False, part)
             tagged.append((field.tag, b"".join(part)))
     if flexible:
-        out.append(varint(len(tagged)))
+        out.append(encode_unsigned(len(tagged)))
         for tag, data in sorted(tagged):
-            out += (varint(tag), varint(len(data)), data)
+            out += (encode_unsigned(tag), encode_unsigned(len(data)), data)
 
 
 def _write_field(field: Field, value: Any, flexible: bool, nullable: bool, out: list[bytes]) -> None:
@@ -251,14 +253,4 @@ def _write_value(kind: str | Struct, value: Any, flexible: bool, nullable: bool,
 
 
 def _write_count(count: int, flexible: bool, legacy: Packed, out: list[bytes]) -> None:
-    out.append(varint(count + 1) if flexible else legacy.pack(count))
-
-
-def varint(number: int) -> bytes:
-    """Write an unsigned varint."""
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+    out.append(encode_unsigned(count + 1) if flexible else legacy.pack(count))

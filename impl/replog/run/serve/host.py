@@ -46,7 +46,7 @@ from replog.core.effects import (
 from replog.core.messages import ForPartition, GroupLog, Message, MetadataUpdate
 from replog.core.protocol import CURRENT
 from replog.core.types import CONTROLLER, MetadataImage, Role
-from replog.run.partitions import PartitionFiles
+from replog.run.partitions import PartitionFiles, key_of
 from replog.run.serve.catalog import METADATA_FILE, load, new_catalog
 from replog.run.serve.controlling import Clock, Controlling, Order, started
 from replog.store.directory import LogDirectory
@@ -296,7 +296,7 @@ class Host:
                 self.files.perform(name, Delete())
 
     def _is_damaged(self, name: str) -> bool:
-        return any(f"{topic}-{number}" == name for topic, number in self.files.directory.damaged)
+        return key_of(name) in self.files.directory.damaged
 
     def _replica(self, name: str) -> Replica:
         settings = self.settings

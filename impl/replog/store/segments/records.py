@@ -104,12 +104,16 @@ def encode_sized(data: bytes | None) -> bytes:
 
 def encode_varint(number: int) -> bytes:
     """Zigzag, then seven bits a byte, least significant first: 0 -> 00, -1 -> 01, 1 -> 02, 64 -> 80 01."""
-    rest = (number << 1) ^ (number >> 63)
+    return encode_unsigned((number << 1) ^ (number >> 63))
+
+
+def encode_unsigned(number: int) -> bytes:
+    """Seven bits a byte, least significant first."""
     out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
     return bytes(out)
 
 

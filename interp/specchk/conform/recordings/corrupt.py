@@ -22,7 +22,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from specchk.conform.contract.log_tracing import LogTracing
+from specchk.conform.contract.log_tracing import OWN, LogTracing
 from specchk.conform.contract.recording import Event, Recording, Unreadable, renumbered, shown_after
 from specchk.conform.contract.tracing import ImpossibleEvent, Tracing
 
@@ -88,9 +88,7 @@ def _flipped_line(recording: Recording, random: Random, tracing: Tracing) -> Spo
     events = list(recording.events)
     for at in random.sample(range(len(events)), min(len(events), MOST_TRIED)):
         event = events[at]
-        for field in random.sample(
-            fields := sorted(set(event) - {"at", "seq", "event", "place"}), len(fields)
-        ):
+        for field in random.sample(fields := sorted(set(event).difference(OWN)), len(fields)):
             own = event[field]
             others = {repr(one[field]): one[field] for one in events if one.get(field, own) != own}
             value = others[random.choice(sorted(others))] if others else _other(own, random)

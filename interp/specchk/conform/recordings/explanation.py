@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from specchk.conform.contract.log_tracing import OWN
 from specchk.conform.contract.recording import Event, Recording, shown_after
 from specchk.conform.contract.tracing import Meaning
 from specchk.conform.recordings.contradiction import Contradiction
@@ -225,7 +226,7 @@ def miss_lines(miss: Mapping[str, Any]) -> Sequence[str]:
     return lines
 
 
-_OWN = ("at", "seq", "event", "after", "place")
+_OWN = (*OWN, "after")
 
 
 def _event(event: Event) -> str:
