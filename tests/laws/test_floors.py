@@ -111,7 +111,7 @@ HIDDEN = {
 # server whose library may be missing.
 LAZY_TABLES = {
     "specchk", "specchk.cli.main", "specchk.cli.engines", "specchk.search.engines", "replog.cli",
-    "replog.cluster", "replog.serve", "specchk.export.places", "specchk.lang.syntax.reading",
+    "replog.serve", "specchk.export.places", "specchk.lang.syntax.reading",
 }  # fmt: skip
 
 # What would let `replog.core` know of a clock, chance, a thread, a file or a log.
