@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import json
 import multiprocessing
@@ -20,7 +19,6 @@ from bank import bank
 from damages import damaged
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from test_frozen import BANK, FROZEN, HERE, found_in, run
 from two_phase_copy import Copy
 
 from agreement.both import program_of
@@ -38,7 +36,6 @@ from specchk.conform.mutation.outcomes import (
     write_ground,
     write_outcome,
 )
-from specchk.conform.replay.frozen import frozen
 from specchk.conform.work import lock_file
 from specchk.lang.syntax.layout import LayoutFilter
 from specchk.lang.syntax.tables import load_parser
@@ -63,11 +60,10 @@ class Believed:
 
 
 def files(folder: Path) -> list[Believed]:
-    """One file of every kind that is kept, sealed or frozen."""
+    """One file of every kind that is kept or sealed."""
     made = [
         *(Believed(path, lambda path=path: kept.read(path)) for path in _kept(folder)),
         _lock(folder),
-        _frozen(folder),
     ]
     kinds = {one.path.parent.name for one in made}
     assert {"suites", "grammars", "kernels", "mutants"} <= kinds
@@ -98,30 +94,6 @@ def _lock(folder: Path) -> Believed:
 
     shutil.copy(ROOT / "conformance" / lock_file.NAME, folder)
     return Believed(path, believed)
-
-
-def _frozen(folder: Path) -> Believed:
-    target = folder / "test_frozen_case.py"
-
-    class Right(FROZEN[0].__mro__[1]):  # type: ignore[misc]
-        pass
-
-    Right.__name__ = "BankBinding"
-    target.write_text(frozen(BANK, Right(BANK.program), HERE / "bank.py", found_in(FROZEN[1]), target))
-
-    def believed() -> Any:
-        try:
-            text = target.read_text(encoding="utf-8")
-            run(text, target)
-        except BaseException:  # a test that does not pass shows nothing
-            return None
-        tests = [one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.FunctionDef)]
-        named = [one for one in tests if one.name == "test_the_implementation_follows_the_spec"]
-        (block,) = named[-1].body[-1:]
-        assert isinstance(block, ast.With)
-        return ast.unparse(block.items[0])  # what holds all that is said inside to its seal
-
-    return Believed(target, believed)
 
 
 @pytest.fixture(scope="module")

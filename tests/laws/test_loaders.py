@@ -31,8 +31,6 @@ WRITERS = {
     "specchk.conform.contract.load": "the user: the binding named on the command line",
     "specchk.conform.contract.known_bad": "the user: a function of that binding, changed",
     "specchk.conform.mutation.patches": "the user: the implementation's source, patched",
-    "specchk.conform.replay.frozen": "the suite: text made in this process",
-    "specchk.conform.replay.frozen_run": "the user: the file named on the command line",
     "specchk.spark.jobs": "the driver and executors of one application, through Spark",
     "specchk.spark.parcel": "the driver of this application, through Spark",
     "specchk.spark.states.rows": "executors of this application, through Spark's shuffle",

@@ -29,10 +29,10 @@ from specchk.conform.contract.hangs import contained
 from specchk.conform.contract.load import NoBinding
 from specchk.conform.contract.load import load_binding as load
 from specchk.conform.covers.cases import MADE_OF_CASES
+from specchk.conform.frozen import CannotFreeze, frozen
 from specchk.conform.gate.gate import BoundSpec
 from specchk.conform.gate.tiers import Part, parts_of
 from specchk.conform.replay.divergence import as_itf, drawn
-from specchk.conform.replay.frozen import CannotFreeze, frozen
 from specchk.conform.replay.replay import Replayer
 from specchk.conform.replay.runner import run_suite
 from specchk.conform.replay.shrink import shrunk_result
@@ -64,7 +64,7 @@ class Files:
         "--freeze",
         type=OutputFile(),
         metavar="FILE",
-        help="Write the divergence as a test that does not need specchk.",
+        help="Write the divergence as a test for pytest.",
     )
     html: str | None = option(
         "--html", type=OutputFile(), metavar="FILE", help="Write the whole report as one HTML page."
@@ -89,7 +89,7 @@ class Files:
         if self.freeze is not None:
             target = Path(self.freeze)
             try:
-                text = frozen(part.instance, part.binding, binding, divergence, target)
+                text = frozen(part, binding, divergence, target)
             except CannotFreeze as error:
                 echo(f"{target} was not written: {error}", err=True)
             else:

@@ -62,7 +62,7 @@ def _case(
 ) -> SuiteCase:
     try:
         state = initial_states(instances.classifier.program)[way.start]
-        classes, steps = [], tuple(map(_read_step, way.steps))
+        classes, steps = [], tuple(map(read_step, way.steps))
         for step in steps:
             # The file's steps are taken again by the spec, so that a way in it cannot claim classes that it
             # does not have.
@@ -90,6 +90,7 @@ def written_step(step: CaseStep) -> tuple[str | int, ...]:
     return (step.action, *step.args, step.choice)
 
 
-def _read_step(written: tuple[str | int, ...]) -> CaseStep:
+def read_step(written: tuple[str | int, ...]) -> CaseStep:
+    """The step that `written_step` has written."""
     action, *args, choice = written
     return CaseStep(str(action), tuple(map(str, args)), int(choice))
