@@ -23,6 +23,7 @@ COMMANDS = MappingProxyType(
         "cluster": ("replog.cluster", "Run several brokers for Kafka's clients."),
         "demo": ("replog.demo.command", "Watch a three-broker cluster lose its leader."),
         "dump": ("replog.dump", "Show the contents of a log directory."),
+        "merge": ("replog.merge", "Put what a cluster has recorded in one order."),
         "play": ("replog.play", "Play a story of a cluster, command by command."),
         "repair": ("replog.repair", "Cut the damaged part off a log, and keep a copy."),
         "serve": ("replog.serve", "Serve a directory to Kafka's clients."),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
 import click
 
 from replog.serve import PORT, module_of
@@ -33,13 +37,21 @@ MOST_BROKERS = 9
     show_default=True,
     help="TCP port of broker 0, the others have the ports after it; 0: ports that are free.",
 )
-def command(directory: str, brokers: int, min_isr: int | None, port: int) -> None:
+@click.option(
+    "--record",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write what each process does to a file in DIR, for `replog merge`.",
+)
+def command(directory: str, brokers: int, min_isr: int | None, port: int, record: str | None) -> None:
     """Run a cluster in DIRECTORY for Kafka's clients on this machine, until Ctrl-C or SIGTERM.
 
     Each broker, and the controller, is a process of its own.  One that dies is started again.
     """
-    clustering = module_of("cluster", "clustering")
+    clustering = module_of("cluster", "run.serve.clustering")
     plan = clustering.planned(directory, brokers, min_isr or min(brokers, 2), port)
+    if record is not None:
+        plan = replace(plan, watch=partial(module_of("cluster", "live.recorder").watch, Path(record)))
 
     def ready() -> None:
         places = [plan.addresses[broker] for broker in plan.brokers]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,13 +17,13 @@ LOOPBACK = "127.0.0.1"
 
 
 def module_of(command: str, name: str) -> Any:
-    """Load a module of `replog.run.serve`; raises `ClickException` where kio is not installed."""
+    """Load a module of replog that serving needs; raises `ClickException` where kio is not installed."""
     if find_spec("kio") is None:
         raise click.ClickException(
             f"`replog {command}` reads Kafka's messages with kio, which is not installed:"
             " pip install 'specchk[serve]'"
         )
-    return import_module(f"replog.run.serve.{name}")
+    return import_module(f"replog.{name}")
 
 
 @click.command()
@@ -55,6 +58,12 @@ def module_of(command: str, name: str) -> Any:
     show_default=True,
     help="Sync the log after so many records, before they are acknowledged; 0: leave it to the system.",
 )
+@click.option(
+    "--record",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Write what the broker does to files in DIR, for `replog merge`.",
+)
 def command(
     directory: str,
     port: int,
@@ -62,6 +71,7 @@ def command(
     advertise: str,
     no_topic_creation: bool,
     flush_messages: int,
+    record: str | None,
 ) -> None:
     """Serve DIRECTORY to Kafka's clients as a cluster of one broker; it is created if it is missing.
 
@@ -69,10 +79,12 @@ def command(
     """
     if listen_on_all_addresses != bool(advertise):
         raise click.UsageError("--listen-on-all-addresses and --advertise HOST need each other")
-    serving = module_of("serve", "running")
+    serving = module_of("serve", "run.serve.running")
     settings = serving.host.Settings(flush_messages=flush_messages)
     address = EVERYWHERE if listen_on_all_addresses else LOOPBACK
     listening = serving.Listening(address, port, advertise, not no_topic_creation)
+    if record is not None:
+        listening = replace(listening, watch=partial(module_of("serve", "live.recorder").watch, Path(record)))
 
     def ready(broker: Any, port: int) -> None:
         for note in broker.files.directory.notes:

@@ -51,6 +51,7 @@ ROOMS = {
     "replog.dump_text": {"replog.store", "replog.core"},
     "replog.run": {"replog.store", "replog.core"},
     "replog.sim": {"replog.run", "replog.store", "replog.core"},
+    "replog.live": {"replog.sim", "replog.run", "replog.store", "replog.core"},
     "replog.demo": {"replog.sim", "replog.run", "replog.store", "replog.core"},
 }  # fmt: skip
 # The programs: modules at the top of a package, and the room that has one module a command.
@@ -63,6 +64,7 @@ PROGRAMS = {
     "replog.dump",
     "replog.play",
     "replog.cluster",
+    "replog.merge",
     "replog.repair",
     "replog.serve",
     "replog.simulate",
@@ -75,8 +77,8 @@ LIBRARIES = {
     "bottle": {"specchk.cli"},
     "lsprotocol": {"specchk.lsp"},
     "pygls": {"specchk.lsp"},
-    "click": {"specchk.cli", "replog.cli", "replog.cluster", "replog.dump", "replog.play", "replog.repair",
-              "replog.serve", "replog.simulate", "replog.demo"},
+    "click": {"specchk.cli", "replog.cli", "replog.cluster", "replog.dump", "replog.merge", "replog.play",
+              "replog.repair", "replog.serve", "replog.simulate", "replog.demo"},
     "graphviz": {"specchk.report"},
     "kio": {"replog.run"},
     "mcp": {"specchk.mcp"},

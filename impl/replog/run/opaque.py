@@ -51,6 +51,11 @@ class Encoded:
         return hash((self._size, self._crc))
 
     @property
+    def crc(self) -> int:
+        """Return the CRC in the batch's header."""
+        return self._crc
+
+    @property
     def unwritten(self) -> bytes:
         """Return the bytes of the whole batch, which are not in a segment yet."""
         assert self._unwritten is not None, "the batch is in a segment"

@@ -3,4 +3,6 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+# The tracing of recordings is in the folder of bindings.
+sys.path[:0] = [str(HERE), str(HERE.parents[2] / "conformance")]

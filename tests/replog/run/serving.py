@@ -23,8 +23,10 @@ class Broker:
         self.service = Service(self.host, {0: ("localhost", 9092)})
         self.client = self.host.client()
 
-    async def ask(self, api: Api, version: int = NEWEST, client: int = 0, **body: object) -> dict:
-        request = Request(api, version, 1, "tester", body)
+    async def ask(
+        self, api: Api, version: int = NEWEST, client: int = 0, name: str = "tester", **body: object
+    ) -> dict:
+        request = Request(api, version, 1, name, body)
         await self.service.ready(client or self.client, request)
         return await self.service.answer(client or self.client, request)
 

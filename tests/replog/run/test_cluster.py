@@ -4,14 +4,14 @@ import asyncio
 from unittest.mock import Mock
 
 import pytest
+from clusters import BROKERS, Cluster
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import Broker, batch, run, topic
+from serving import batch, run, topic
 
 from replog.core import messages
 from replog.core.messages import FetchRequest, ForPartition
 from replog.core.types import (
-    CONTROLLER,
     UNDEFINED,
     BrokerImage,
     BrokerState,
@@ -19,85 +19,15 @@ from replog.core.types import (
     MetadataImage,
     PartitionImage,
 )
-from replog.run.partitions import PartitionFiles
 from replog.run.serve import clustering, peers
-from replog.run.serve.catalog import load, new_catalog
+from replog.run.serve.catalog import load
 from replog.run.serve.codec import INT32, MalformedError
 from replog.run.serve.controlling import Controlling, CreatePartitions, DeletePartitions, started
 from replog.run.serve.frames import Api
-from replog.run.serve.host import GROUPS, Host, Settings
+from replog.run.serve.host import GROUPS, Host
 from replog.run.serve.links import decode, encode
-from replog.run.serve.service import Service
 from replog.run.serve.topics import TOPIC_EXISTS
-from replog.store.directory import LogDirectory
 from replog.store.files.fs import OsFs
-
-BROKERS = (0, 1, 2)
-
-
-class Cluster:
-    """Brokers that send each other what goes over the wire, as mappings; a killed one answers nobody."""
-
-    def __init__(self, path):
-        self.path, self.brokers, self.starts = path, {}, 0
-        (path / "controller").mkdir()
-        catalog = started(new_catalog(OsFs(), str(path / "controller")))
-        loop = asyncio.get_running_loop()
-        self.controlling = Controlling(catalog, 2, loop, self._deliver, pytest.fail)
-        self.controlling.begin({GROUPS: BROKERS})
-        for broker in BROKERS:
-            self.start(broker)
-
-    def _deliver(self, to, message):
-        if to in self.brokers:
-            self.brokers[to].host.receive(CONTROLLER, decode(encode(message)[4:]))
-
-    def start(self, broker):
-        self.starts += 1
-        directory = LogDirectory.open(OsFs(), str(self.path / f"broker-{broker}"))
-        made = Broker.__new__(Broker)
-        made.host = Host(
-            Settings(broker, BROKERS, 2),
-            PartitionFiles(directory),
-            self.starts,
-            lambda order: self._order(made, broker, order),
-            lambda to, message: asyncio.ensure_future(self._ask(made, broker, to, message)),
-        )
-        made.service = Service(made.host, {b: ("localhost", b) for b in BROKERS})
-        made.client = made.host.client()
-        self.brokers[broker] = made
-        made.host.begin()
-
-    def _order(self, made, broker, order):
-        if self.brokers.get(broker) is made:
-            # Not in the same step, as over a connection.
-            frame = encode(order)[4:]
-            asyncio.get_running_loop().call_soon(lambda: self.controlling.receive(broker, decode(frame)))
-
-    async def _ask(self, made, broker, to, message):
-        name, question = made.host.named(message)
-        leader = self.brokers.get(to)
-        if leader is None:
-            return
-        api, body = peers.request_of(name, question, broker)
-        answer = await leader.ask(api, client=leader.host.client(), **body)
-        part = next(iter(answer.values()))[0]["partitions"][0]
-        part.setdefault("diverging_epoch", {"epoch": -1, "end_offset": -1})
-        if self.brokers.get(broker) is made and self.brokers.get(to) is leader:
-            made.host.receive(to, ForPartition(name, peers.reply_of(question, answer)))
-
-    def kill(self, broker):
-        self.brokers.pop(broker).die()
-        self.controlling.expire(broker)
-
-    async def leader(self, name="t-0"):
-        some = next(iter(self.brokers.values())).host
-        await some.until(lambda image: image.partitions[name].leader in self.brokers)
-        return self.brokers[some.image.partitions[name].leader]
-
-    async def in_sync(self, name="t-0"):
-        leader = await self.leader(name)
-        await leader.host.until(lambda image: set(image.partitions[name].isr) == set(BROKERS))
 
 
 def test_a_record_is_acknowledged_when_followers_have_it_and_outlives_leaders(tmp_path):

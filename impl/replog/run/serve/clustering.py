@@ -28,7 +28,7 @@ from replog.core.types import CONTROLLER
 from replog.run.partitions import PartitionFiles
 from replog.run.serve.catalog import Catalog, load, new_catalog
 from replog.run.serve.controlling import Controlling, started
-from replog.run.serve.host import GROUPS, Host, Settings
+from replog.run.serve.host import GROUPS, Host, Settings, Watch
 from replog.run.serve.layout import KioLayouts
 from replog.run.serve.links import Brokers, ToController
 from replog.run.serve.peers import Peers
@@ -55,6 +55,7 @@ class ClusterPlan:
     brokers: tuple[int, ...]
     min_isr: int
     addresses: MappingProxyType[int, Address]
+    watch: Watch = lambda _: None
 
     @property
     def controller(self) -> str:
@@ -108,6 +109,7 @@ async def run_controller(plan: ClusterPlan, ready: Callable[[], None]) -> None:
     brokers = Brokers()
     controlling = Controlling(started(_catalog(plan)), plan.min_isr, loop, brokers.deliver, fail)
     brokers.controlling = controlling
+    plan.watch(controlling)
     controlling.begin({GROUPS: plan.brokers[:3]})
     sockets = await asyncio.start_server(brokers.connected, *plan.addresses[CONTROLLER], limit=BUFFER_BYTES)
     orphaned = asyncio.ensure_future(_until_orphaned())
@@ -130,6 +132,7 @@ async def run_broker(plan: ClusterPlan, broker_id: int, ready: Callable[[], None
         # Of no other start of this broker.
         start = time.time_ns()
         host = peers.host = Host(settings, PartitionFiles(directory), start, link.send, peers.send)
+        plan.watch(host)
         server = Server(Service(host, addresses), layouts)
         sockets = await asyncio.start_server(server.connected, *addresses[broker_id], limit=BUFFER_BYTES)
         loop.add_signal_handler(signal.SIGTERM, host.shut_down)

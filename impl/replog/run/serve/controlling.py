@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from replog.core.controller.controller import Controller
-from replog.core.controller.state import ControllerConfig
+from replog.core.controller.state import ControllerConfig, ControllerState
 from replog.core.effects import Effect, Fired, Received, Send, SetTimer, Timer
 from replog.core.messages import Message
 from replog.core.protocol import CURRENT
@@ -41,6 +42,16 @@ class DeletePartitions:
     """Delete partitions with all their records; those that do not exist are ignored."""
 
     names: tuple[str, ...]
+
+
+class Watcher(Protocol):
+    """Who records what a controller decides."""
+
+    def begin(self) -> None:
+        """Look at the state before a decision."""
+
+    def decided(self, effects: list[Effect]) -> None:
+        """Learn of a decision that is on the disk, and of what follows."""
 
 
 Order = Message | CreatePartitions | DeletePartitions
@@ -76,6 +87,7 @@ class Controlling:
         self._deliver = deliver
         self._failed = failed
         self._is_over = False
+        self.watcher: Watcher | None = None
         config = ControllerConfig(min_isr=min_isr)
         # Before a session's length ago: nobody has a session with a controller that has just started.
         past = self._clock.now_ms() - config.session_timeout_ms - 1
@@ -85,6 +97,11 @@ class Controlling:
         state.history = [replace(last, version=last.version + METADATA_HISTORY + 1)]
         self._controller = Controller(state)
 
+    @property
+    def state(self) -> ControllerState:
+        """The controller's state, which is read only."""
+        return self._controller.state
+
     def begin(self, partitions: dict[str, tuple[int, ...]]) -> None:
         """Create the partitions that every cluster has, and arm the timers."""
         self.receive(OPERATOR, CreatePartitions(partitions))
@@ -92,7 +109,7 @@ class Controlling:
 
     def receive(self, source: int, order: Order) -> None:
         """Decide on a message of a broker or an operator."""
-        state = self._controller.state
+        state = self.state
         match order:
             case CreatePartitions(partitions):
                 # As a whole: of two requests for a topic, the later one must not add partitions to it.
@@ -107,7 +124,7 @@ class Controlling:
 
     def expire(self, broker_id: int) -> None:
         """End the session of a broker whose connection has ended: on one machine, its process has."""
-        brokers, now_ms = self._controller.state.brokers, self._clock.now_ms()
+        brokers, now_ms = self.state.brokers, self._clock.now_ms()
         known = brokers.get(broker_id)
         if known is not None and known.state is not BrokerState.FENCED:
             # Not seen since the clock began.
@@ -121,16 +138,20 @@ class Controlling:
     def _decide(self, decision: Callable[[], list[Effect]]) -> None:
         if self._is_over:
             return
-        version = self._controller.state.version
+        version = self.state.version
+        if self.watcher is not None:
+            self.watcher.begin()
         effects = decision()
-        if self._controller.state.version != version:
-            self._catalog.record = record_of(self._controller.state, self._catalog.starts)
+        if self.state.version != version:
+            self._catalog.record = record_of(self.state, self._catalog.starts)
             try:
                 self._catalog.save()
             except OSError as error:
                 self._is_over = True
                 self._failed(error)
                 return
+        if self.watcher is not None:
+            self.watcher.decided(effects)
         self._perform(effects)
 
     def _perform(self, effects: list[Effect]) -> None:

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from replog.core.broker.broker import Broker, named
 from replog.core.broker.coordinator import GroupReplica
@@ -81,6 +81,21 @@ class Settings:
     cluster_id: str = ""
 
 
+class Watcher(Protocol):
+    """Who records what a broker does; `message` is the name of the request that it is handed next."""
+
+    message: str
+
+    def handle(self, event: Event, now_ms: int, perform: Callable[[Effect], None]) -> None:
+        """Have the broker handle an event, and perform all effects."""
+
+    def recovered(self, replica: Replica) -> None:
+        """Learn of a replica whose log was just read from the disk."""
+
+    def checkpointed(self) -> None:
+        """Learn that the high watermarks are on the disk."""
+
+
 class Host:
     """A running broker.
 
@@ -114,6 +129,7 @@ class Host:
         self._events: deque[Event] = deque()
         self._is_busy = False
         self._due: dict[tuple[str, Timer], float] = {}
+        self.watcher: Watcher | None = None
         marker = files.directory.broker_epoch
         membership = Membership(settings.broker_id, start, -1 if marker is None else marker)
         self.broker = Broker(membership, self._replica(GROUPS))
@@ -254,9 +270,11 @@ class Host:
         update = event.message if isinstance(event, Received) else None
         if isinstance(update, MetadataUpdate):
             self._admit(update.images[-1])
-        effects = self.broker.handle(event, self.now_ms())
-        for effect in effects:
-            self._perform(effect)
+        if self.watcher is not None:
+            self.watcher.handle(event, self.now_ms(), self._perform)
+        else:
+            for effect in self.broker.handle(event, self.now_ms()):
+                self._perform(effect)
         if isinstance(update, MetadataUpdate):
             self._follow(update.images[-1])
 
@@ -268,6 +286,8 @@ class Host:
             is_here = self.settings.broker_id in partition.replicas
             if is_here and name not in self.broker.replicas and not self._is_damaged(name):
                 self.broker.replicas[name] = replica = self._replica(name)
+                if self.watcher is not None:
+                    self.watcher.recovered(replica)
                 for effect in replica.start():
                     self._perform(named(name, effect))
 
@@ -379,6 +399,8 @@ class Host:
             return
         try:
             self.files.checkpoint()
+            if self.watcher is not None:
+                self.watcher.checkpointed()
         except StoreError as error:
             self.fail(error)
             return
@@ -399,7 +421,11 @@ def correlation_of(message: Message) -> int:
     return number
 
 
-def start(fs: Fs, path: str, settings: Settings) -> Host:
+Watch = Callable[[Host | Controlling], None]
+"""Called with what runs in a process, before it begins."""
+
+
+def start(fs: Fs, path: str, settings: Settings, watch: Watch = lambda _: None) -> Host:
     """Open a directory, created if it is missing, and start a broker and its controller in it.
 
     Raises `StoreError`, also for a directory with logs of other programs.
@@ -432,6 +458,8 @@ def start(fs: Fs, path: str, settings: Settings) -> Host:
             lambda to, message: None,
         )
         hosts.append(host)
+        watch(controlling)
+        watch(host)
         controlling.begin({GROUPS: settings.cluster})
         host.begin()
     except (StoreError, OSError):

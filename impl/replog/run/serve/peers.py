@@ -105,7 +105,11 @@ class Peers:
         api, body = request_of(name, question, host.settings.broker_id)
         version = VERSIONS[api]
         layout, _ = self._layouts.request(api, version)
-        header = INT16.pack(api) + INT16.pack(version) + INT32.pack(0) + INT16.pack(-1) + b"\0"
+        # As the client's id the name of the question, by which recordings pair it with its answer.
+        asker = f"{host.settings.broker_id}/{question.correlation}".encode()
+        header = (
+            INT16.pack(api) + INT16.pack(version) + INT32.pack(0) + INT16.pack(len(asker)) + asker + b"\0"
+        )
         frame = header + write(layout, body)
         writer.write(INT32.pack(len(frame)) + frame)
         data = await read_frame(reader)

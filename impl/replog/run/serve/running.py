@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from replog.run.serve import host
+from replog.run.serve.host import Watch
 from replog.run.serve.layout import KioLayouts
 from replog.run.serve.server import Limits, Server
 from replog.run.serve.service import Service
@@ -26,6 +27,7 @@ class Listening:
     advertised: str = ""
     creates_topics: bool = True
     limits: Limits = field(default_factory=Limits)
+    watch: Watch = lambda _: None
 
 
 def run(
@@ -42,7 +44,7 @@ async def _run(
     path: str, settings: host.Settings, listening: Listening, ready: Callable[[host.Host, int], None]
 ) -> None:
     loop = asyncio.get_running_loop()
-    broker = host.start(OsFs(), path, settings)
+    broker = host.start(OsFs(), path, settings, listening.watch)
     addresses: dict[int, tuple[str, int]] = {}
     try:
         serving = Server(Service(broker, addresses, listening.creates_topics), KioLayouts(), listening.limits)

@@ -31,6 +31,7 @@ class Service:
         """Wait until a fetch has records; return the most bytes of records that its answer may have."""
         if request.api is not Api.FETCH:
             return 0
+        self._name(request)
         await records.wait_for_records(self.host, client, request.body)
         return records.most_bytes(request.body)
 
@@ -57,6 +58,7 @@ class Service:
             case Api.PRODUCE:
                 return await records.produce(host, client, body)
             case Api.FETCH:
+                self._name(request)
                 return records.fetch(host, client, body)
             case Api.LIST_OFFSETS:
                 return await records.list_offsets(host, client, body)
@@ -76,6 +78,11 @@ class Service:
                 return await topics.describe_cluster(host, self.addresses)
             case _:
                 return await self._groups.answer(client, request, self.addresses)
+
+    def _name(self, request: Request) -> None:
+        """Say by what name the follower knows the fetch that the core is handed now."""
+        if self.host.watcher is not None:
+            self.host.watcher.message = request.client_id
 
     def _producer_id(self, body: Body) -> Body:
         """Return a new producer id: no other broker, and no earlier process, gives the same."""

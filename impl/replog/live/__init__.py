@@ -1,0 +1,1 @@
+"""Recordings of running brokers: written by each process (`recorder`), put in one order (`merging`)."""
