@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from replog.serve import PORT, module_of
 
 MOST_BROKERS = 9
+SHOWN = 3
+"""Findings in the line of a run."""
 
 
 @click.command()
@@ -43,11 +47,34 @@ MOST_BROKERS = 9
     metavar="DIR",
     help="Write what each process does to a file in DIR, for `replog merge`.",
 )
-def command(directory: str, brokers: int, min_isr: int | None, port: int, record: str | None) -> None:
+@click.option(
+    "--adversary",
+    metavar="SEED|PROFILE:SEED|FILE",
+    help="Misbehave as far as Kafka's protocol allows, by a seed or as a file of an earlier run says; 0..99:"
+    " with a client, one run for each seed.  Profiles: all, network, leaders, unclean.",
+)
+@click.argument("client", nargs=-1)
+def command(
+    directory: str,
+    brokers: int,
+    min_isr: int | None,
+    port: int,
+    record: str | None,
+    adversary: str | None,
+    client: tuple[str, ...],
+) -> None:
     """Run a cluster in DIRECTORY for Kafka's clients on this machine, until Ctrl-C or SIGTERM.
 
     Each broker, and the controller, is a process of its own.  One that dies is started again.
+
+    With --adversary, all are one process, and CLIENT, after `--`, is a program that is run against it and
+    judged by what it prints.
     """
+    if adversary:
+        _oppose(directory, adversary, client, port)
+        return
+    if client:
+        raise click.UsageError("CLIENT needs --adversary")
     clustering = module_of("cluster", "run.serve.clustering")
     plan = clustering.planned(directory, brokers, min_isr or min(brokers, 2), port)
     if record is not None:
@@ -60,3 +87,40 @@ def command(directory: str, brokers: int, min_isr: int | None, port: int, record
 
     clustering.Processes(plan, lambda text: click.echo(text, err=True)).run(ready)
     click.echo("stopped")
+
+
+def _oppose(directory: str, adversary: str, client: tuple[str, ...], port: int) -> None:
+    """Run one cluster with an opponent, or one for each seed with a client, which is judged."""
+    rehearsal = module_of("cluster", "run.serve.rehearsal")
+    try:
+        schedules, is_unclean = rehearsal.schedules(adversary)
+    except ValueError as error:
+        raise click.UsageError(f"--adversary {adversary}: {error}") from error
+    if not client:
+        if len(schedules) > 1:
+            raise click.UsageError("several seeds need a CLIENT")
+        asyncio.run(rehearsal.serve(directory, next(iter(schedules.values())), port, is_unclean, click.echo))
+        return
+    failures = 0
+    program = rehearsal.program(client)
+    for name, schedule in schedules.items():
+        path = str(Path(directory) / name)
+        run = asyncio.run(rehearsal.rehearse(path, schedule, program, is_unclean=is_unclean))
+        verdict = "; ".join(map(str, run.findings[:SHOWN])) or "as it should be"
+        click.echo(f"{name}: {len(run.done)} interventions, {verdict}")
+        if run.findings:
+            failures += 1
+            _show(rehearsal, path, asyncio.run(rehearsal.shrunk(path, run, program, is_unclean=is_unclean)))
+    click.echo(f"{len(schedules) - failures} of {len(schedules)} schedules: the client did nothing wrong")
+    if failures:
+        raise click.exceptions.Exit(1)
+
+
+def _show(rehearsal: Any, path: str, run: Any) -> None:
+    """Print the shortest run that shows a finding, and how to repeat it."""
+    file = Path(f"{path}.ndjson")
+    file.write_text(rehearsal.written(run))
+    click.echo(rehearsal.lanes(run))
+    for finding in run.findings:
+        click.echo(str(finding))
+    click.echo(f"repeat it with --adversary {file}")

@@ -15,7 +15,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -92,8 +92,17 @@ async def _until_orphaned() -> None:
         await asyncio.sleep(PARENT_S)
 
 
-async def run_controller(plan: ClusterPlan, ready: Callable[[], None]) -> None:
-    """Run the controller until SIGTERM; raises `StoreError`, `OSError`."""
+def on_sigterm(stop: Callable[[], None]) -> None:
+    """Have a process of its own call `stop` when it is told to end."""
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop)
+
+
+async def run_controller(
+    plan: ClusterPlan,
+    ready: Callable[[], None],
+    on_stop: Callable[[Callable[[], None]], None] = on_sigterm,
+) -> None:
+    """Run the controller until it is stopped; raises `StoreError`, `OSError`."""
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
 
@@ -105,7 +114,7 @@ async def run_controller(plan: ClusterPlan, ready: Callable[[], None]) -> None:
         if not over.done():
             over.set_result(None)
 
-    loop.add_signal_handler(signal.SIGTERM, stop)
+    on_stop(stop)
     brokers = Brokers()
     controlling = Controlling(started(_catalog(plan)), plan.min_isr, loop, brokers.deliver, fail)
     brokers.controlling = controlling
@@ -120,9 +129,14 @@ async def run_controller(plan: ClusterPlan, ready: Callable[[], None]) -> None:
     orphaned.cancel()
 
 
-async def run_broker(plan: ClusterPlan, broker_id: int, ready: Callable[[], None]) -> None:
-    """Run a broker until SIGTERM; raises `StoreError`, `OSError`."""
-    loop = asyncio.get_running_loop()
+async def run_broker(
+    plan: ClusterPlan,
+    broker_id: int,
+    ready: Callable[[], None],
+    on_stop: Callable[[Callable[[], None]], None] = on_sigterm,
+    service: Callable[[Host, Mapping[int, Address]], Service] = Service,
+) -> None:
+    """Run a broker until it is stopped; raises `StoreError`, `OSError`."""
     addresses = {owner: address for owner, address in plan.addresses.items() if owner != CONTROLLER}
     layouts = KioLayouts()
     directory = LogDirectory.open(OsFs(), f"{plan.path}/broker-{broker_id}")
@@ -133,9 +147,9 @@ async def run_broker(plan: ClusterPlan, broker_id: int, ready: Callable[[], None
         start = time.time_ns()
         host = peers.host = Host(settings, PartitionFiles(directory), start, link.send, peers.send)
         plan.watch(host)
-        server = Server(Service(host, addresses), layouts)
+        server = Server(service(host, addresses), layouts)
         sockets = await asyncio.start_server(server.connected, *addresses[broker_id], limit=BUFFER_BYTES)
-        loop.add_signal_handler(signal.SIGTERM, host.shut_down)
+        on_stop(host.shut_down)
         served = host.until(lambda image: GROUPS in image.partitions)
         tasks = [asyncio.ensure_future(each) for each in (link.run(host), _until_orphaned(), served)]
         host.needs(tasks[0])

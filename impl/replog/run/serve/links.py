@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
@@ -143,7 +142,7 @@ class ToController:
         """Connect, again and again; the broker begins with the first connection."""
         has_begun = False
         while True:
-            with suppress(*ENDINGS):
+            try:
                 reader, self._writer = await asyncio.open_connection(*self._address)
                 name = str(self._broker_id).encode()
                 self._writer.write(INT32.pack(len(name)) + name)
@@ -153,9 +152,13 @@ class ToController:
                     has_begun = True
                     host.begin()
                 await self._listen(host, reader)
-            if self._writer is not None:
-                self._writer.transport.abort()
-                self._writer = None
+            except ENDINGS:
+                # It is opened again.
+                pass
+            finally:
+                if self._writer is not None:
+                    self._writer.transport.abort()
+                    self._writer = None
             await asyncio.sleep(RETRY_S)
 
     async def _listen(self, host: Host, reader: asyncio.StreamReader) -> None:

@@ -102,7 +102,7 @@ class Server:
                     pass
         except asyncio.IncompleteReadError:
             # The client has sent its last request, and may still be reading the answer.
-            with suppress(ConnectionError, TimeoutError):
+            with suppress(ConnectionError, TimeoutError, asyncio.CancelledError):
                 writer.close()
                 async with asyncio.timeout(self._limits.stall_s):
                     await writer.wait_closed()

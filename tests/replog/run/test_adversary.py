@@ -1,0 +1,121 @@
+"""The opponent: schedules that repeat, right clients that withstand it, and flaws that it finds."""
+
+import asyncio
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import small_client
+from serving import run
+
+from replog.run.serve.adversary import ACTS, LAST, PROFILES, Act, Intervention, drawn, listed
+from replog.run.serve.frames import Api
+from replog.run.serve.rehearsal import Run, lanes, program, rehearse, schedules, shrunk, written
+
+MOST_SEEDS = 40
+MOST_EVENTS = 6
+HARDEST = (
+    Intervention(Api.PRODUCE, 2, Act.LOSE),
+    Intervention(Api.PRODUCE, 5, Act.MOVE),
+    Intervention(Api.PRODUCE, 7, Act.CUT_AFTER),
+    Intervention(Api.FETCH, 1, Act.CUT_AFTER),
+    Intervention(Api.METADATA, 3, Act.STALE),
+    Intervention(Api.OFFSET_COMMIT, 1, Act.UNCERTAIN),
+    Intervention(Api.OFFSET_FETCH, 2, Act.REFUSE),
+)
+
+
+def test_a_seed_says_the_same_whatever_was_asked_before():
+    everything = [(api, n) for api in Api for n in range(1, 2 * LAST)]
+    first, second = drawn(7, PROFILES["all"]), drawn(7, PROFILES["all"])
+    assert [first(*each) for each in everything] == [second(*each) for each in reversed(everything)][::-1]
+    chosen = [each for each in (first(*each) for each in everything) if each]
+    assert all(each.act in ACTS[each.api] and each.n <= LAST for each in chosen)
+    assert {str(each) for each in chosen} != {
+        str(x) for e in everything if (x := drawn(8, PROFILES["all"])(*e))
+    }
+
+
+def test_a_schedule_is_read_as_it_was_written(tmp_path):
+    (tmp_path / "x.ndjson").write_text(written(Run(list(HARDEST))))
+    named, is_unclean = schedules(str(tmp_path / "x.ndjson"))
+    assert not is_unclean
+    assert [named["x"](each.api, each.n) for each in HARDEST] == list(HARDEST)
+    assert list(schedules("unclean:3..4")[0]) == ["seed-3", "seed-4"]
+    (tmp_path / "y.ndjson").write_text('{"api": "PRODUCE"}\n')
+    for text in ("rude:3", "x", "1..", str(tmp_path / "y.ndjson")):
+        with pytest.raises(ValueError, match=r"neither a file|no intervention"):
+            schedules(text)
+
+
+def test_a_right_client_withstands_it_and_a_flaw_is_shown_in_lanes(tmp_path):
+    async def scenario():
+        client = partial(small_client.work, rounds=2)
+        right = await rehearse(str(tmp_path / "right"), listed(HARDEST), client)
+        assert (right.findings, set(right.done)) == ([], set(HARDEST))
+        wrong = await rehearse(
+            str(tmp_path / "wrong"),
+            listed((Intervention(Api.PRODUCE, 1, Act.LOSE),)),
+            partial(small_client.work, flaw="error codes not read", rounds=1),
+        )
+        assert next(finding.rule for finding in wrong.findings) == "lost"
+        assert f"{'':30}PRODUCE 1: lose\nacked r0" in lanes(wrong)
+
+    run(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("profile", ["all", "unclean"])
+def test_a_right_client_withstands_many_seeds(tmp_path, profile):
+    async def one(seed):
+        schedule = drawn(seed, PROFILES[profile])
+        path, unclean = str(tmp_path / str(seed)), profile == "unclean"
+        made = await rehearse(path, schedule, small_client.work, is_unclean=unclean)
+        assert made.findings == [], lanes(made)
+
+    async def scenario():
+        for first in range(0, 12, 4):
+            await asyncio.gather(*(one(seed) for seed in range(first, first + 4)))
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.slow
+def test_each_flaw_is_found_and_shrunk(tmp_path):
+    async def one(number, flaw, rule, turn):
+        client = partial(small_client.work, flaw=flaw)
+        unclean = flaw == "epochs ignored"
+        acts = PROFILES["unclean" if unclean else "all"]
+        async with turn:
+            for seed in range(MOST_SEEDS):
+                path = str(tmp_path / f"{number}-{seed}")
+                made = await rehearse(path, drawn(seed, acts), client, is_unclean=unclean)
+                if made.findings:
+                    break
+            assert rule in {finding.rule for finding in made.findings}, flaw
+            least = await shrunk(path, made, client, is_unclean=unclean)
+        assert 1 <= len(least.done) <= MOST_EVENTS, (flaw, least.done)
+
+    async def scenario():
+        turn = asyncio.Semaphore(3)
+        flaws = enumerate(small_client.FLAWS.items())
+        await asyncio.gather(*(one(number, flaw, rule, turn) for number, (flaw, rule) in flaws))
+
+    assert len(small_client.FLAWS) >= 10
+    asyncio.run(scenario())
+
+
+@pytest.mark.slow
+def test_a_program_is_judged_by_its_lines(tmp_path):
+    async def scenario():
+        ended = await rehearse(
+            str(tmp_path / "a"), listed(()), program((sys.executable, "-c", "print('acked x'); exit(3)"))
+        )
+        assert [str(finding) for finding in ended.findings] == [
+            "ended: the client ended with exit code 3",
+            "lost: x was acknowledged, and is not in the log",
+        ]
+
+    run(scenario)
+    assert not list(Path(tmp_path).glob("*.ndjson"))
