@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report.draw.conftest import ROOT, SPECS, instance, models, walk
-from specchk.compile.instantiate import instantiate
+from specchk.compile.instantiate import Instance, instantiate
 from specchk.explore.view import Viewer
 from specchk.lang.frontend import check
 from specchk.report.diff import changes
@@ -31,17 +31,26 @@ from specchk.report.draw.layout import (
 from specchk.report.draw.picture import SHARED, Picture, Row, picture
 from specchk.report.draw.render import svg_element
 from specchk.report.draw.text import text
+from specchk.search.verdict import Trace
+from specs.spec_runs import declared
 
-SPEED = settings(max_examples=3)
-WITH_MODELS = [spec for spec in SPECS if models(spec)]
-EACH = pytest.mark.parametrize("spec", WITH_MODELS)
-SEEDS = st.integers(0, 1 << 30)
+WITH_MODELS = [spec for spec in SPECS if declared("model", spec.removeprefix("spec/").removesuffix(".spec"))]
+STEPS = 12
 
 
-def drawn(spec: str, seed: int, steps: int = 12) -> tuple[Viewer, Picture]:
+@pytest.mark.parametrize("spec", WITH_MODELS)
+@settings(max_examples=2)
+@given(seed=st.integers(0, 1 << 30))
+def test_a_picture_of_a_random_behaviour_shows_it(spec: str, seed: int):
+    """What changed is visible, nothing overlaps, and text, drawing and SVG have the same content."""
     found = instance(spec, models(spec)[seed % len(models(spec))])
-    viewer = Viewer(found)
-    return viewer, picture(viewer, walk(found, seed, steps), None)
+    viewer, trace = Viewer(found), walk(found, seed, STEPS)
+    shown = picture(viewer, trace, None)
+    changes_are_visible(found, viewer, trace, shown)
+    text_and_drawing_agree(shown)
+    apart(shown)
+    if shutil.which("dot") is not None:
+        graphviz_draws_what_was_placed(shown)
 
 
 def words(row: Row) -> str:
@@ -50,17 +59,11 @@ def words(row: Row) -> str:
     return " ".join(lines)
 
 
-@EACH
-@SPEED
-@given(seed=SEEDS)
-def test_what_changes_is_visible(spec: str, seed: int):
+def changes_are_visible(found: Instance, viewer: Viewer, trace: Trace, shown: Picture) -> None:
     """Every place that a step changed is in its row, marked as changed, unless its variable is hidden.
 
     Where no view says what the log is, its variable is in the cells, so a change of it is there.
     """
-    found = instance(spec, models(spec)[seed % len(models(spec))])
-    viewer, trace = Viewer(found), walk(found, seed, 12)
-    shown = picture(viewer, trace, None)
     for (before, after), row in zip(pairwise(trace.states), shown.rows[1:], strict=True):
         for change in changes(found.program, before, after):
             if change.variable not in viewer.hidden:
@@ -71,12 +74,8 @@ def test_what_changes_is_visible(spec: str, seed: int):
                 assert any(cell.fresh or cell.lost for cell in cells)
 
 
-@EACH
-@SPEED
-@given(seed=SEEDS)
-def test_text_and_drawing_have_the_same_content(spec: str, seed: int):
+def text_and_drawing_agree(shown: Picture) -> None:
     """Titles, lines, cells and marks of the picture are in both, in the same order of rows."""
-    _, shown = drawn(spec, seed)
     said = text(shown)
     dot = html.unescape(re.sub(r"<[^<>]*>", "\n", lanes.dot(shown))).replace("\xa0", " ")
     joined = re.sub(r"\s+", "", dot)
@@ -97,7 +96,7 @@ def test_text_and_drawing_have_the_same_content(spec: str, seed: int):
 
 
 def apart(shown: Picture) -> None:
-    """Check that nothing in a picture overlaps, by the numbers of its layout."""
+    """Boxes of a lane are one below the other at one x; lanes are apart; strips fill their box."""
     placed = layout(shown)
     assert list(placed.x_of) == list(shown.columns)
     for left, right in pairwise(placed.x_of.values()):
@@ -136,21 +135,8 @@ def test_thirty_steps_of_five_replicas_are_apart(seed: int):
     apart(shown)
 
 
-@EACH
-@SPEED
-@given(seed=SEEDS)
-def test_nothing_overlaps_and_lanes_stay(spec: str, seed: int):
-    """Boxes of a lane are one below the other at one x; lanes are apart; strips fill their box."""
-    apart(drawn(spec, seed, steps=30)[1])
-
-
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
-@EACH
-@settings(max_examples=2)
-@given(seed=SEEDS)
-def test_graphviz_draws_what_was_placed(spec: str, seed: int):
+def graphviz_draws_what_was_placed(shown: Picture) -> None:
     """Each box, with each of its texts, is in the SVG where the layout put it."""
-    _, shown = drawn(spec, seed)
     placed = layout(shown)
     svg = svg_element(lanes.dot(shown), placed=True)
     assert svg is not None
@@ -164,10 +150,20 @@ def test_graphviz_draws_what_was_placed(spec: str, seed: int):
         for strip in box.strips:
             if isinstance(strip, Text):
                 assert f"{strip.text.lstrip()}</text>" in body
-    assert svg == svg_element(lanes.dot(shown), placed=True)
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+def test_a_picture_is_drawn_the_same_each_time():
+    shown = first_picture()
+    assert svg_element(lanes.dot(shown), placed=True) == svg_element(lanes.dot(shown), placed=True)
 
 
 def test_the_shared_column_is_the_last():
     """State that belongs to no lane is at the right, whatever the lanes are."""
-    _, shown = drawn("spec/kafka/truncate_to_hw.spec", 1)
-    assert shown.columns == (0, 1, SHARED)
+    assert first_picture().columns == (0, 1, SHARED)
+
+
+def first_picture() -> Picture:
+    spec = "spec/kafka/truncate_to_hw.spec"
+    found = instance(spec, models(spec)[0])
+    return picture(Viewer(found), walk(found, 1, STEPS), None)
