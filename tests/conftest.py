@@ -20,10 +20,12 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import re
 import shlex
 import signal
 import sys
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -55,6 +57,8 @@ SYSTEM = (
     "replog/demo", "replog/sim/test_planted.py", "replog/sim/test_run.py", "report/draw/test_documents.py",
     "report/draw/test_files.py", "report/draw/test_pictures.py", "spark", "specs",
 )  # fmt: skip
+
+SYSTEM_MARK = re.compile("slow|system|few_of", re.IGNORECASE)
 
 UNFREEZE = gc.unfreeze
 
@@ -96,8 +100,18 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Ignore files of another part: loading a file may take as long as its tests."""
     parts, at = config.getoption("--part"), collection_path
-    is_elsewhere = at.is_relative_to(TESTS) and at.relative_to(TESTS).as_posix().startswith(SYSTEM)
-    return True if parts and "system" not in parts and is_elsewhere else None
+    if not parts or not at.is_relative_to(TESTS):
+        return None
+    is_system = at.relative_to(TESTS).as_posix().startswith(SYSTEM)
+    if parts == ["system"] and not is_system and at.name.startswith("test_"):
+        return None if may_be_system(at) else True
+    return True if is_system and "system" not in parts else None
+
+
+@cache
+def may_be_system(path: Path) -> bool:
+    """Whether a file names a mark of the part `system`; without its name, it has no test of that part."""
+    return SYSTEM_MARK.search(path.read_text(encoding="utf-8")) is not None
 
 
 @pytest.hookimpl(trylast=True)
@@ -161,7 +175,10 @@ def spare() -> None:
 def part(item: pytest.Item) -> str:
     """The part of the suite to which a test belongs."""
     name = item.path.relative_to(TESTS).as_posix()
-    if item.get_closest_marker("slow") or item.get_closest_marker("system") or name.startswith(SYSTEM):
+    if name.startswith(SYSTEM):
+        return "system"
+    if item.get_closest_marker("slow") or item.get_closest_marker("system"):
+        assert may_be_system(item.path), f"{name} names no mark: it would not be collected"
         return "system"
     return "agreement" if name.startswith(AGREEMENT) else "unit"
 
