@@ -43,8 +43,7 @@ def table(place: Path, name: str) -> list[str]:
     return sorted(map(str, rows(place, name)))
 
 
-@pytest.mark.parametrize("symmetry", [True, False])
-@pytest.mark.parametrize("partitions", [1, 2, 5])
+@pytest.mark.parametrize(("partitions", "symmetry"), [(1, True), (2, False), (5, True)])
 def test_spark_exports_the_rows_of_the_native_engine(partitions: int, symmetry: bool, tmp_path: Path) -> None:
     """On any number of partitions: ids, states, steps and all counts."""
     checked = program("kafka/kip101.spec", "fast_failover")
@@ -58,9 +57,11 @@ def test_spark_exports_the_rows_of_the_native_engine(partitions: int, symmetry: 
     assert len(opened(tmp_path / "S").files["states"]) <= partitions
 
 
-@pytest.mark.parametrize(
-    "model", [("kafka/kip320.spec", "small"), ("delivery.spec", "b13"), ("two_round_fetch.spec", "small")]
-)
+@pytest.mark.parametrize("model", [
+    ("kafka/kip320.spec", "small"),
+    pytest.param(("delivery.spec", "b13"), marks=pytest.mark.slow),
+    pytest.param(("two_round_fetch.spec", "small"), marks=pytest.mark.slow),
+])  # fmt: skip
 def test_a_whole_search_and_its_part(model: tuple[str, str], tmp_path: Path) -> None:
     """Complete searches are, and of one that a budget ended every expanded state has all its steps."""
     checked = program(*model)

@@ -248,7 +248,10 @@ def slice_of(place: Path, level: int, partition: int = 0) -> Path:
     return found
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+# Every other damage of a slice is noticed by the function that test_parts holds to it.
+@pytest.mark.parametrize("damage", [
+    name if name in ("bit", "twice") else pytest.param(name, marks=pytest.mark.slow) for name in DAMAGES
+])  # fmt: skip
 @pytest.mark.parametrize(("level", "remedy"), [(2, "start a new search"), (7, "--resume creates it again")])
 def test_a_damaged_slice_is_refused_by_name(
     level: int, remedy: str, damage: str, half: Path, tmp_path: Path
