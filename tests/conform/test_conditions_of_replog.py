@@ -20,7 +20,7 @@ from specchk.ir.program import Program
 from specchk.lang.frontend import check
 
 REPLICATION = check(str(ROOT / "spec" / "replication.spec"))
-QUICK = ("two_crashes", "three_epochs", "power_loss_and_crash", "elr_and_isr", "elected_from_elr")
+QUICK = ("three_epochs", "power_loss_and_crash", "elr_and_isr", "elected_from_elr")
 
 
 @pytest.mark.system

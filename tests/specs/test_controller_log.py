@@ -55,7 +55,7 @@ FAILS_TWICE = [
     (EARLY, waits_for_too_few, 5),
     pytest.param(EARLY, lacks_what_is_acked, 10, marks=slow),
     (Rules(applied_early=True), forgets_what_is_known, 3),
-    (Rules(brokers=3, applied_early=True), two_lead, 6),
+    pytest.param(Rules(brokers=3, applied_early=True), two_lead, 6, marks=slow),
     pytest.param(Rules(applied_early=True), lacks_what_is_acked, 9, marks=slow),
     (FIGURE_8, forgets_what_is_committed, 6),
     pytest.param(Rules(max_log=4, newest_only=False), waits_for_too_few, 8, marks=slow),
