@@ -46,6 +46,8 @@ def test_the_commands_of_a_starter_end_well_and_its_flaw_is_detected(kind: str, 
     """From an empty folder: run, test and conform exit with 0, and each output is that of the README."""
     place = Folder(tmp_path)
     assert "wrote README.md" in place.run(f"specchk init {kind}")
+    place.run("specchk fmt --check .")
+    assert place.code == 0
     readme = STARTERS / kind / "README.md"
     text = readme.read_text(encoding="utf-8")
     played, codes = [], []
@@ -64,11 +66,10 @@ def test_the_commands_of_a_starter_end_well_and_its_flaw_is_detected(kind: str, 
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_workflow_of_a_starter_runs(kind: str, tmp_path: Path):
-    """Each `run:` line, as the build server has it after the action."""
+def test_the_workflow_of_a_starter_runs(tmp_path: Path):
+    """Each `run:` line, as the build server has it after the action; it is the same for all starters."""
     place = Folder(tmp_path)
-    place.run(f"specchk init {kind}")
+    place.run("specchk init queue")
     workflow = (tmp_path / ".github/workflows/specchk.yml").read_text(encoding="utf-8")
     runs = re.findall(r"- run: (.+)", workflow)
     assert len(runs) == 3
