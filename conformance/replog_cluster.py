@@ -89,7 +89,7 @@ class Node:
 
 
 class Nodes(Shared[Node]):
-    """The machines of a cluster, whose snapshots leave it its own: a process cannot be copied."""
+    """The machines of a cluster, whose snapshots leave it its own."""
 
     __slots__ = ()
 

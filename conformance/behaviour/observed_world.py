@@ -24,7 +24,6 @@ from replog.core.effects import Effect
 from replog.core.messages import Message
 from replog.core.types import CONTROLLER
 from replog.run.storage import Recovered, StorageError
-from replog.sim.cluster.clients import ClientObserver
 from replog.sim.cluster.node import Alarm, Call, Delivery, Item, Network
 from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.storage import Chooser, MemoryStorage, Storage
@@ -185,21 +184,6 @@ class ObservedStorage:
                 note_files(self._watch, self._at, self.inner.fs, DIRECTORY)
         elif isinstance(self.inner, MemoryStorage):
             self._note("disk", **facts(self.inner))
-
-
-class ObservedClients(ClientObserver):
-    """Notes the acknowledgements to producers and the records delivered to consumers."""
-
-    def __init__(self, watch: RunWatch) -> None:
-        self._watch = watch
-
-    def acknowledged(self, base_offset: int, count: int, body: bytes) -> None:
-        """Record an acknowledged batch."""
-        self._watch.note("producer", "acknowledged", offset=base_offset, count=count, body=body)
-
-    def consumed(self, offset: int, cell: tuple[int, bytes]) -> None:
-        """Record a consumed record."""
-        self._watch.note("consumer", "record", offset=offset, epoch=cell[0], body=cell[1])
 
 
 def disks(watch: RunWatch, is_real: bool, config: LogConfig) -> Callable[[], Storage]:

@@ -1,4 +1,4 @@
-"""Faults inside steps, and replog on its real store and as processes."""
+"""Faults inside steps, and replog on its real store."""
 
 from __future__ import annotations
 
@@ -12,19 +12,15 @@ import pytest
 from binding import ReplogBinding
 from laws.sources import ROOT
 from on_files import FilesBinding
-from on_processes import ProcessBinding, ProcessDisk
 from replog.core.effects import Effect, StoreHighWatermark, Truncate
-from replog.core.log.epochs import EpochCache
 from replog.run.files import FileStorage
-from replog.run.storage import Recovered
 from replog.store.files.errors import DamagedLogError
 from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import BindingError, OutsideSpec
 from specchk.conform.contract.load import load_binding
 from specchk.conform.replay.faults import run_faults
-from specchk.conform.replay.place import Diverged
 from specchk.conform.replay.replay import Replayer
-from specchk.conform.replay.suites import SuiteWalks, run_product, run_walks
+from specchk.conform.replay.suites import run_product
 from specchk.lang.frontend import check
 
 SPEC = check(str(ROOT / "spec" / "replication.spec"))
@@ -136,57 +132,3 @@ def test_a_checkpoint_that_is_not_written_is_found_on_files(monkeypatch):
 def test_models_with_power_losses_are_not_for_files():
     with pytest.raises(BindingError, match="power losses"):
         replayer(FilesBinding, "page_cache_lost", {})
-
-
-def test_processes_with_files_do_what_the_spec_says():
-    """Each broker is a process, a crash a SIGKILL, a restart a new process on the same directory."""
-    at = replayer(ProcessBinding, "two_brokers", {})
-    try:
-        result = run_walks(at, SuiteWalks(5, 2, 16))
-        assert (result.divergence, result.vacuous) == (None, "")
-    finally:
-        at.binding.end()
-
-
-@pytest.mark.parametrize("is_forgetful", [False, True])
-def test_processes_are_reopened_from_their_files(is_forgetful: bool, monkeypatch):
-    """The state found by a start is the state shown by the process; unwritten epochs are detected."""
-    recover = ProcessDisk.recover
-
-    def forgets(disk: ProcessDisk) -> Recovered:
-        found = recover(disk)
-        found.log.epochs = EpochCache(())
-        return found
-
-    if is_forgetful:
-        monkeypatch.setattr(ProcessDisk, "recover", forgets)
-    at = replayer(ProcessBinding, "two_brokers", {})
-    try:
-        place = at.begin()
-        for name in ("produce", "send_fetch", "crash"):
-            enabled, _ = at.spec.options(place.state)
-            step = next(one for one in enabled if one[0].label.action == name)
-            place = at.take(place, *step)[0]
-            if is_forgetful and name == "produce":
-                with pytest.raises(Diverged) as found:
-                    at.check_reopened(place)
-                assert found.value.divergence.kind == "reopened"
-                return
-            at.check_reopened(place)
-        assert at.tally.reopened == 3
-        processes = [node.process for node in at.binding._live.cluster.nodes.seen]
-        assert [one is not None and one._child.poll() for one in processes].count(None) == 1
-    finally:
-        at.binding.end()
-
-
-@pytest.mark.slow
-def test_many_walks_on_processes():
-    """Long enough for crashes, restarts and truncations on real files."""
-    at = replayer(ProcessBinding, "two_brokers", {})
-    try:
-        result = run_walks(at, SuiteWalks(3, 6, 40))
-        assert (result.divergence, result.vacuous) == (None, "")
-        assert {"crash", "restart"} <= set(at.tally.taken)
-    finally:
-        at.binding.end()
