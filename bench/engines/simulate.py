@@ -25,7 +25,7 @@ from pathlib import Path
 
 from specchk.compile.instantiate import instantiate
 from specchk.explore.simulate import Walks
-from specchk.explore.walkers import simulate_on
+from specchk.explore.simulate import simulate as walked
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
 from specchk.native.machine.layout import layout_of
@@ -68,8 +68,7 @@ def measured(program: Program, workers: int, seconds: float, choice: StepChoice)
 
 def interpreted(program: Program, seconds: float) -> float:
     """Steps a second of interpreted walks on one process."""
-    # Between blocks: a block is finished, whatever the limit.
-    outcome = simulate_on(program, Walks(1, 10**5, DEPTH, Budget(max_seconds=seconds)), 1)
+    outcome = walked(program, Walks(1, 10**5, DEPTH, Budget(max_seconds=seconds)))
     return rate(outcome, 1)[0]
 
 

@@ -22,13 +22,11 @@ R = TypeVar("R")
 
 
 def results_of(
-    work: Callable[..., R], tasks: Sequence[tuple[Any, ...]], workers: int, *, ahead: int, each: int = 0
+    work: Callable[..., R], tasks: Sequence[tuple[Any, ...]], workers: int
 ) -> Generator[R, None, None]:
-    """The results of calls in order, computed by other processes.
+    """The results of calls in order, each computed by a process of its own, `workers` at a time.
 
-    At most `ahead` tasks behind the one whose result is due are begun.  A process takes `each` tasks, any
-    number if that is 0.  When the generator is closed, all processes have ended.  Where one ends by itself,
-    `MemoryError` is raised.
+    When the generator is closed, all processes have ended.  `MemoryError` is raised where one ends by itself.
     """
     helpers: dict[Connection, _Helper] = {}
     done: dict[int, tuple[R | None, Exception | None]] = {}
@@ -36,19 +34,14 @@ def results_of(
     try:
         for number in range(len(tasks)):
             while number not in done:
-                idle = [helper for helper in helpers.values() if helper.task is None]
-                busy = len(helpers) - len(idle)
-                while begun < min(len(tasks), number + ahead + 1) and busy < workers:
-                    if not idle:
-                        idle.append(_Helper())
-                        helpers[idle[0].pipe] = idle[0]
-                    idle.pop().begin(begun, work, tasks[begun])
-                    begun, busy = begun + 1, busy + 1
-                ready = wait([pipe for pipe, helper in helpers.items() if helper.task is not None])
-                for helper in [helpers[pipe] for pipe in ready if isinstance(pipe, Connection)]:
-                    at, done[at] = helper.finish()
-                    if helper.taken == each:
-                        helpers.pop(helper.pipe).end()
+                while begun < len(tasks) and len(helpers) < workers:
+                    helper = _Helper(begun, work, tasks[begun])
+                    helpers[helper.pipe] = helper
+                    begun += 1
+                for pipe in wait(list(helpers)):
+                    assert isinstance(pipe, Connection)
+                    done[helpers[pipe].number] = helpers[pipe].finish()
+                    helpers.pop(pipe).end()
             result, error = done.pop(number)
             if error is not None:
                 raise error
@@ -59,15 +52,14 @@ def results_of(
 
 
 class _Helper:
-    """A process that takes one task at a time; the other end of its pipe is its alone.
+    """A process that calls `work`; the other end of its pipe is its alone.
 
     So the pipe ends with the process, also within a result: the executors of `concurrent.futures` keep the
     writing end of a queue open, and wait forever for the rest of a result.
     """
 
-    def __init__(self) -> None:
-        self.task: int | None = None
-        self.taken = 0
+    def __init__(self, number: int, work: Callable[..., object], given: tuple[Any, ...]) -> None:
+        self.number = number
         context = multiprocessing.get_context("spawn")  # a fork would keep the locks of other threads forever
         self.pipe, theirs = context.Pipe()
         about = theirs, os.getpid(), sys.getrecursionlimit()
@@ -82,22 +74,16 @@ class _Helper:
                     self._process.start()
         finally:
             theirs.close()
-
-    def begin(self, number: int, work: Callable[..., object], given: tuple[Any, ...]) -> None:
-        """Let the process call `work`."""
-        self.task, self.taken = number, self.taken + 1
         with suppress(BrokenPipeError):  # the end of the process is reported by `finish`
             self.pipe.send((work, given))
 
-    def finish(self) -> tuple[int, Any]:
-        """The number of the task, and its result or exception."""
-        assert self.task is not None
-        number, self.task = self.task, None
+    def finish(self) -> Any:
+        """The result or the exception."""
         try:
-            return number, self.pipe.recv()
+            return self.pipe.recv()
         except (EOFError, OSError):
             # The system kills for memory, and for little else.
-            return number, (None, MemoryError("a worker process ended unexpectedly"))
+            return None, MemoryError("a worker process ended unexpectedly")
 
     def end(self) -> None:
         """End the process at once."""
@@ -107,18 +93,14 @@ class _Helper:
 
 
 def _help(pipe: Connection, parent: int, recursion_limit: int) -> None:
-    """Take tasks until the pipe ends."""
+    """Make the call that is read from the pipe."""
     end_with(parent)
     sys.setrecursionlimit(recursion_limit)
-    while True:
-        try:
-            work, given = pipe.recv()
-        except EOFError:
-            return
-        answer: tuple[object, Exception | None]
-        try:
-            answer = work(*given), None
-        except Exception as error:
-            error.add_note(traceback.format_exc())  # of this process
-            answer = None, error
-        pipe.send(answer)
+    work, given = pipe.recv()
+    answer: tuple[object, Exception | None]
+    try:
+        answer = work(*given), None
+    except Exception as error:
+        error.add_note(traceback.format_exc())  # of this process
+        answer = None, error
+    pipe.send(answer)

@@ -15,7 +15,7 @@ from agreement.further_specs import further_spec
 from agreement.gathered_specs import gathered_spec
 from agreement.walked import wrong_walks
 from specchk.explore.simulate import Walks
-from specchk.explore.walkers import simulate_on
+from specchk.explore.simulate import simulate as interpreted
 from specchk.ir.program import Program
 from specchk.native.walking.memory import WalkMemory
 from specchk.native.walking.simulation import StepChoice, simulate
@@ -52,7 +52,7 @@ def wrong_with(program: Program, seed: int) -> list[str]:
         wrong += ["other walks" for run in runs[first + 1 : first + 3] if timeless(run) != alone]
     whole = reference.search(program, FEW)
     if whole.stopped is None:
-        runs.append(simulate_on(program, Walks(seed, WALKS, STEPS), 1))
+        runs.append(interpreted(program, Walks(seed, WALKS, STEPS)))
         known = found_in(whole)
         for run in runs:
             for what, steps in found_in(run).items():

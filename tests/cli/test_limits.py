@@ -23,7 +23,7 @@ ENDLESS = [
     ("guard", "run"),  # in compiled code
     ("guard", "run --engine reference"),
     ("guard", "simulate --seed 1"),
-    ("guard", "simulate --seed 1 --engine reference --workers 2"),
+    ("guard", "simulate --seed 1 --engine reference"),
     ("comprehension", "run --engine reference"),
     ("constant", "run"),  # while it is compiled
     ("constant", "conditions"),

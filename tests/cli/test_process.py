@@ -211,10 +211,9 @@ def children(process: int) -> list[str]:
 @pytest.mark.parametrize("args", [
     ("run", "replication.spec", "--model", "three_brokers", "--engine", "symbolic", "--workers", "2"),
     ("run", "replication.spec", "--model", "two_brokers", "--prove", "--workers", "2"),
-    ("simulate", "replication.spec", "--engine", "reference", "--workers", "2"),
 ], ids=lambda part: part[0] if isinstance(part, tuple) else str(part))  # fmt: skip
 def test_processes_end_with_a_command_that_is_killed(args: tuple[str, ...], number: signal.Signals) -> None:
-    """Those of a search by zones, of a proof and of walks: a cancelled build leaves none behind."""
+    """Those of a search by zones and of a proof: a cancelled build leaves none behind."""
     with process(*args, cwd=SPECS, stderr=subprocess.STDOUT) as running:
         assert running.stdout is not None
         while len(children(running.pid)) < 2:
@@ -229,7 +228,6 @@ def test_processes_end_with_a_command_that_is_killed(args: tuple[str, ...], numb
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("args", [
     ("run", "replication.spec", "--model", "two_brokers", "--prove", "--workers", "2"),
-    ("simulate", "replication.spec", "--engine", "reference", "--walks", "100000", "--workers", "2"),
 ], ids=lambda args: args[0])  # fmt: skip
 def test_ctrl_c_ends_a_command_with_its_processes(args: tuple[str, ...]) -> None:
     """The terminal interrupts all of them; whichever it reaches first, there is a report and no traceback."""

@@ -146,7 +146,7 @@ def test_json_rejects_in_json(specchk: Any) -> None:
 def test_walks_that_are_not_compiled_are_interpreted_with_a_note(specchk: Any, here: Path) -> None:
     """The reason is on standard error and in the warnings; the walks are the reference engine's."""
     (here / "wide.spec").write_text(WIDE, encoding="utf-8")
-    line = ("simulate", "wide.spec", "--seed", "3", "--walks", "5", "--workers", "1", "--json")
+    line = ("simulate", "wide.spec", "--seed", "3", "--walks", "5", "--json")
     said, asked = specchk(*line), specchk(*line, "--engine", "reference")
     found, wanted = json.loads(said.out), json.loads(asked.out)
     assert "note: the native engine cannot run this model" in said.err

@@ -70,24 +70,21 @@ def children() -> list[str]:
     return Path(f"/proc/{me}/task/{me}/children").read_text(encoding="ascii").split()
 
 
-@pytest.mark.parametrize("each", [0, 1])
-@pytest.mark.parametrize("ahead", [0, 3, 20])
-def test_results_are_in_order(ahead: int, each: int) -> None:
-    """However many are begun ahead, and however many tasks a process takes."""
+@pytest.mark.parametrize("workers", [1, 2, 9])
+def test_results_are_in_order(workers: int) -> None:
+    """However many are computed at a time."""
     tasks = [(number,) for number in range(5)]
-    assert list(results_of(slowly_squared, tasks, 2, ahead=ahead, each=each)) == [0, 1, 4, 9, 16]
+    assert list(results_of(slowly_squared, tasks, workers)) == [0, 1, 4, 9, 16]
 
 
-def test_a_process_takes_as_many_tasks_as_it_may() -> None:
-    """Two processes take all tasks, or each has one."""
-    tasks = [(number,) for number in range(4)]
-    assert len(set(results_of(own, tasks, 2, ahead=4))) <= 2
-    assert len(set(results_of(own, tasks, 2, ahead=4, each=1))) == 4
+def test_each_task_has_a_process_of_its_own() -> None:
+    """So that no result depends on the tasks before it."""
+    assert len(set(results_of(own, [(number,) for number in range(4)], 2))) == 4
 
 
 def test_an_exception_is_raised_in_its_turn() -> None:
     """The results before it are given first."""
-    results = results_of(failing, [(number,) for number in range(4)], 2, ahead=4)
+    results = results_of(failing, [(number,) for number in range(4)], 2)
     assert [next(results), next(results)] == [0, 1]
     with pytest.raises(ValueError, match="two") as error:
         next(results)
@@ -100,7 +97,7 @@ def test_a_process_that_ends_is_not_waited_for(work: object) -> None:
     """Also if it has written a part of its result."""
     before = children()
     with pytest.raises(MemoryError):
-        list(results_of(work, [(0,), (1,)], 2, ahead=2))  # type: ignore[arg-type]
+        list(results_of(work, [(0,), (1,)], 2))  # type: ignore[arg-type]
     assert set(children()) <= {*before, *tracker()}
 
 
@@ -108,14 +105,14 @@ def test_a_process_that_ends_is_not_waited_for(work: object) -> None:
 def test_closed_results_leave_no_process() -> None:
     """Those that were begun ahead are ended."""
     before = children()
-    with closing(results_of(slowly_squared, [(number,) for number in range(9)], 2, ahead=9)) as results:
+    with closing(results_of(slowly_squared, [(number,) for number in range(9)], 2)) as results:
         assert next(results) == 0
     assert set(children()) <= {*before, *tracker()}
 
 
 def test_ctrl_c_does_not_end_a_process() -> None:
     """The process that began them ends them."""
-    assert list(results_of(interrupted, [(1,), (2,)], 2, ahead=2)) == [1, 2]
+    assert list(results_of(interrupted, [(1,), (2,)], 2)) == [1, 2]
 
 
 def test_files_of_the_current_directory_are_not_imported(
@@ -125,7 +122,7 @@ def test_files_of_the_current_directory_are_not_imported(
     (tmp_path / "signal.py").write_text("raise SystemExit('this file has nothing to do with specchk')")
     monkeypatch.chdir(tmp_path)
     before = dict(os.environ)
-    assert len(set(results_of(own, [(1,)], 1, ahead=0))) == 1
+    assert len(set(results_of(own, [(1,)], 1))) == 1
     assert before == dict(os.environ)
 
 
@@ -134,7 +131,7 @@ def test_a_process_may_recur_as_deeply(monkeypatch: pytest.MonkeyPatch) -> None:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
     try:
-        assert list(results_of(deep, [(5000,)], 1, ahead=0)) == [5000]
+        assert list(results_of(deep, [(5000,)], 1)) == [5000]
     finally:
         sys.setrecursionlimit(before)
 

@@ -12,7 +12,6 @@ from specchk.compile.instantiate import instantiate
 from specchk.explore.scenario import ScenarioFailure, run_scenario
 from specchk.explore.simulate import Walks, simulate
 from specchk.explore.walk import Walker
-from specchk.explore.walkers import BLOCK, blocks, simulate_on
 from specchk.lang.frontend import check
 from specchk.meaning.step import Stepper
 from specchk.search.budget import Budget
@@ -258,21 +257,3 @@ def test_a_model_without_expectations_expects_no_violation() -> None:
     outcome = outcome_of(WALK)
     assert isinstance(outcome.verdict, Violated)
     assert any("unexpected: invariant small" in line for line in unmet(outcome, ()))
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_same_seed_walks_the_same_on_any_number_of_processes(seed: int) -> None:
-    """Verdict, counts, coverage and trace of a run do not depend on the process that took each walk."""
-    program = instance_of(WALK).program
-    alone = simulate_on(program, Walks(seed, 2 * BLOCK + 1, 20), 1)
-    together = simulate_on(program, Walks(seed, 2 * BLOCK + 1, 20), 2)
-    assert timeless(alone) == timeless(together)
-    assert alone.seed == seed
-
-
-def test_blocks_share_out_all_walks_with_seeds_of_their_own() -> None:
-    """Every walk is taken once, and no two blocks have equal walks."""
-    shared = blocks(Walks(3, 2 * BLOCK + 7, 9))
-    assert [block.walks for block in shared] == [BLOCK, BLOCK, 7]
-    assert len({block.seed for block in shared}) == 3
-    assert shared == blocks(Walks(3, 2 * BLOCK + 7, 9))

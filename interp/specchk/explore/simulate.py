@@ -22,8 +22,9 @@ from specchk.meaning.properties import NoAnswer, Properties, Tests, answer
 from specchk.meaning.step import Stepper, Successor
 from specchk.meaning.undefined import Faulty, Undefined
 from specchk.meaning.values import State
-from specchk.search.budget import Budget, Meter
+from specchk.search.budget import Budget, Meter, Progress, resident_bytes
 from specchk.search.coverage import complete_search_warnings
+from specchk.search.engine import OnProgress
 from specchk.search.findings import NOTHING_TO_CHECK
 from specchk.search.refined import claim, with_abstract_step, wrong_beginnings
 from specchk.search.replay import ReplayFailed
@@ -39,6 +40,8 @@ from specchk.search.verdict import (
     stopped_by,
 )
 
+BETWEEN_REPORTS = 50  # walks
+
 
 class Walks(Struct, frozen=True):
     """How to simulate: `walks` walks of at most `steps` steps each."""
@@ -49,15 +52,9 @@ class Walks(Struct, frozen=True):
     budget: Budget = Budget()
 
 
-def simulate(program: Program, walks: Walks) -> Outcome:
+def simulate(program: Program, walks: Walks, on_progress: OnProgress | None = None) -> Outcome:
     """Walk at random until a property fails or the walks are done."""
-    return _Simulation(program, walks).run()
-
-
-def walked(program: Program, walks: Walks) -> tuple[Outcome, frozenset[State]]:
-    """As `simulate`; also returns the states that were visited."""
-    simulation = _Simulation(program, walks)
-    return simulation.run(), frozenset(simulation.seen)
+    return _Simulation(program, walks, on_progress).run()
 
 
 class Followed(Struct, frozen=True):
@@ -125,9 +122,10 @@ def outcome_of_walks(
 
 
 class _Simulation:
-    def __init__(self, program: Program, walks: Walks) -> None:
+    def __init__(self, program: Program, walks: Walks, on_progress: OnProgress | None = None) -> None:
         self.program = program
         self.walks = walks
+        self.on_progress = on_progress
         self.stepper = Stepper(program)
         self.properties = Properties(program, self.stepper)
         self.ends = Ends(program, self.stepper, self.properties)
@@ -169,16 +167,23 @@ class _Simulation:
         if not initial:
             return NOTHING_TO_CHECK
         for _ in range(self.walks.walks):
-            # All walks draw from one generator, so that the walks before decide what this one is: blocks are
-            # repeated whole (`walkers`).
             violation = self.walk(self.random.choice(initial))
             self.ended += 1
             if violation is not None:
                 return violation
+            if self.on_progress is not None and self.ended % BETWEEN_REPORTS == 0:
+                self.on_progress(self._progress())
             limit = self.meter.exceeded(len(self.seen))
             if limit is not None:
                 return Inconclusive(limit, budget=True)
         return found_nothing(self.walks.walks)
+
+    def _progress(self) -> Progress:
+        """The progress after a walk; what is ahead are walks."""
+        left = self.walks.walks - self.ended
+        return Progress(
+            len(self.seen), self.generated, self.longest + 1, left, self.meter.seconds, resident_bytes()
+        )
 
     def walk(self, state: State) -> Violation | None:
         """Take one walk; it ends at a violation, at an end, at a constraint, or with the budget."""

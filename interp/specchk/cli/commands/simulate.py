@@ -11,8 +11,7 @@ from specchk.cli.common import Limits, ModelChoice
 from specchk.cli.engines import instead, loaded, shown_progress
 from specchk.cli.groups import option, takes
 from specchk.cli.options.forms import Outputs, finish, presented
-from specchk.explore.simulate import Walks
-from specchk.explore.walkers import simulate_on
+from specchk.explore.simulate import Walks, simulate
 from specchk.ir.program import Program
 from specchk.processes import cores
 from specchk.search.engine import OnProgress, Unsupported
@@ -37,35 +36,34 @@ class Walkers:
     guided: bool = option(
         "--guided", help="Native: every second walk prefers actions that were taken less often."
     )
-    workers: int | None = option(
-        "--workers", help="Threads (native) or processes (reference); by default one per core."
-    )
+    workers: int | None = option("--workers", help="Native: number of threads; by default one per core.")
 
     def check(self) -> None:
         """Reject incompatible options."""
         if self.guided and self.engine != ENGINES[0]:
             raise click.UsageError("--guided is for the native engine")
+        if self.workers is not None and self.engine != ENGINES[0]:
+            raise click.UsageError("--workers is for the native engine")
 
     def walk(self, program: Program, walks: Walks) -> Outcome:
         """The outcome of the walks, with progress on a terminal."""
-        workers = self.workers or cores()
         with shown_progress() as progress:
             if self.engine == ENGINES[0]:
-                return self._native(program, walks, workers, progress)
-            return simulate_on(program, walks, workers, progress)
+                return self._native(program, walks, progress)
+            return simulate(program, walks, progress)
 
-    def _native(self, program: Program, walks: Walks, workers: int, progress: OnProgress | None) -> Outcome:
+    def _native(self, program: Program, walks: Walks, progress: OnProgress | None) -> Outcome:
         native = loaded("specchk.native.walking.simulation")
         choice = native.StepChoice.GUIDED if self.guided else native.StepChoice.UNIFORM
         try:
-            outcome: Outcome = native.simulate(program, walks, workers, progress, choice)
+            outcome: Outcome = native.simulate(program, walks, self.workers or cores(), progress, choice)
         except Unsupported as reason:
             if self.guided:
                 raise click.UsageError(
                     f"--guided is for models that the native engine can run: {reason}"
                 ) from None
             note = f"the native engine cannot run this model ({reason}); the reference engine walked instead"
-            return instead(note, lambda: simulate_on(program, walks, workers, progress))
+            return instead(note, lambda: simulate(program, walks, progress))
         return outcome
 
 

@@ -219,7 +219,7 @@ def _results(
         yield from (instance_work(program, options, task) for task in tasks)
         return
     given = [(program, options, task) for task in tasks]
-    yield from results_of(instance_work, given, options.workers, ahead=len(tasks), each=1)
+    yield from results_of(instance_work, given, options.workers)
 
 
 def _proof(
