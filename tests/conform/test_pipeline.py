@@ -22,11 +22,10 @@ from msgspec.structs import replace
 from specchk.conform.contract.recording import BadRecording, Recording, Unfinished, decode
 from specchk.conform.recordings.by_crew import CrewExplainer, run_campaign_by
 from specchk.conform.recordings.campaign import concluded
-from specchk.conform.recordings.collector import ALL_AFTER, YOUNG
-from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer
+from specchk.conform.recordings.explainer import YOUNG, CampaignOptions, RecordingExplainer
 from specchk.conform.recordings.explanation import Explanation
 from specchk.conform.recordings.following import UNFINISHED, UNREAD, Follower, RunEnded
-from specchk.conform.recordings.pieces import Explaining, Piece, PlacedRecording
+from specchk.conform.recordings.pieces import ALL_AFTER, Explaining, Piece, PlacedRecording
 from specchk.conform.recordings.result import MOST_KEPT, Copy, RecordingResult, Tally, tally_of
 from specchk.conform.report.campaign_report import as_json, text, verdict
 from specchk.conform.work.crews import Job, LostWork
@@ -259,6 +258,8 @@ def test_what_was_in_use_at_the_end_of_a_piece_is_collected_some_pieces_later(de
         task = Task()
         weakref.finalize(task, gone.append, number)
         answer(Piece("a", (PlacedRecording(0, "a"),)))
+        del task
+        gc.collect()  # as Spark's daemon does after each task
     assert len(gone) >= ALL_AFTER - 1
 
 

@@ -13,13 +13,11 @@ A campaign is vacuous, and no success, unless
 - of the corrupted copies (`corrupt`) at least 95 in 100 were rejected.
 
 The same recordings and seed give the same result, on any number of processes, here or anywhere
-(`by_crew`).  Here those that need the same program are dealt to the same process, each recording once, and
-always in the same way.  Which process takes a common one is a matter of time; its result is not.
+(`by_crew`).  Here a process explains recordings that need the same program, as far as that is possible.
 """
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -34,11 +32,15 @@ from msgspec.structs import replace
 from specchk.conform.contract.binding import BindingError
 from specchk.conform.contract.recording import BadRecording, Recording, header_of
 from specchk.conform.contract.tracing import Tracing
-from specchk.conform.recordings.collector import kept_objects, rare_collections
 from specchk.conform.recordings.contradiction import Contradiction
-from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer, constants_of
+from specchk.conform.recordings.explainer import (
+    CampaignOptions,
+    RecordingExplainer,
+    constants_of,
+    rare_collections,
+)
 from specchk.conform.recordings.result import Firsts, RecordingResult, Tally, tally_of
-from specchk.conform.work.forks import Claims, each
+from specchk.conform.work.forks import each
 from specchk.lang.frontend import CheckedSpec
 from specchk.lang.text.diagnostics import SpecError
 
@@ -74,7 +76,7 @@ def run_campaign(
     begun = perf_counter()
     workers = max(1, min(wanted.workers, len(paths)))
     wanted = replace(wanted, recordings=len(paths))
-    parts = _explained(cls, checked, paths, dealt_by_program(cls, paths, workers), wanted)
+    parts = _explained(cls, checked, paths, shares_of(cls, paths, workers), wanted)
     # As the files are, whichever process has explained which.
     results = tuple(one for _, one in sorted(chain.from_iterable(parts), key=itemgetter(0)))
     tally = tally_of(results)
@@ -95,21 +97,15 @@ def concluded(
 
 
 def _explained(
-    cls: type[Tracing], checked: CheckedSpec, paths: Sequence[Path], dealt: Dealt, wanted: CampaignOptions
-) -> list[list[tuple[int, RecordingResult]]]:
-    claims = Claims(len(dealt.common))
-
+    cls: type[Tracing], checked: CheckedSpec, paths: Sequence[Path], shares: Sequence[Sequence[int]],
+    wanted: CampaignOptions,
+) -> list[list[tuple[int, RecordingResult]]]:  # fmt: skip
     def explained(share: Sequence[int]) -> list[tuple[int, RecordingResult]]:
-        with kept_objects(), rare_collections():
-            # What there is after a new program lasts.
-            explainer = RecordingExplainer(cls, checked, wanted, gc.freeze)
-            mine = chain(share, (dealt.common[claim] for claim in claims))
-            return [(n, explainer.result(paths[n].name, partial(cls.read, paths[n]))) for n in mine]
+        with rare_collections():
+            explainer = RecordingExplainer(cls, checked, wanted)
+            return [(n, explainer.result(paths[n].name, partial(cls.read, paths[n]))) for n in share]
 
-    try:
-        return each([partial(explained, share) for share in dealt.shares], len(dealt.shares), PASSING)
-    finally:
-        claims.close()
+    return each([partial(explained, share) for share in shares], len(shares), PASSING)
 
 
 Contradictions = Mapping[int, Contradiction | None]
@@ -204,37 +200,24 @@ def _silent_only(tally: Tally) -> list[str]:
     return reasons
 
 
-class Dealt(Struct, frozen=True):
-    """The numbers of recordings: a share for each process, and a rest that all processes then share."""
-
-    shares: tuple[tuple[int, ...], ...]
-    common: tuple[int, ...]
-
-
-def dealt_by_program(cls: type[Tracing], paths: Sequence[Path], workers: int) -> Dealt:
-    """Distribute recordings to processes; those in a share whose headers need the same program are adjacent.
+def shares_of(cls: type[Tracing], paths: Sequence[Path], workers: int) -> list[list[int]]:
+    """The numbers of recordings for each process: about as many bytes, and few programs.
 
     A program takes as long as thousands of events, and to read all events for the rest of its constants
-    as long as a few programs: so `constants` is given the header, and no event.  The recordings of the
-    program that most of them need are common, and each process makes it: how long a share takes is not known.
+    as long as a few programs: so `constants` is given the header, and no event.
     """
-    if workers == 1:
-        return Dealt((tuple(range(len(paths))),), ())
-    groups: dict[str, list[int]] = {}
-    for number, path in enumerate(paths):
-        groups.setdefault(_constants(cls, path), []).append(number)
-    size = {number: _size(path) for number, path in enumerate(paths)}
-    common, *others = sorted(groups.values(), key=lambda group: -sum(size[number] for number in group))
-    most = -(-sum(size.values()) // workers)
-    pieces = [piece for group in others for piece in _pieces(group, size, most)]
     shares: list[list[int]] = [[] for _ in range(workers)]
-    loads = [0] * workers
-    # The largest first, each to the process with the least work.
-    for piece in sorted(pieces, key=lambda piece: -sum(size[n] for n in piece)):
-        least = loads.index(min(loads))
-        shares[least] += piece
-        loads[least] += sum(size[number] for number in piece)
-    return Dealt(tuple(map(tuple, shares)), tuple(common))
+    sizes = [1 + _size(path) for path in paths]
+    ordered = (
+        range(len(paths))
+        if workers == 1
+        else sorted(range(len(paths)), key=lambda number: _constants(cls, paths[number]))
+    )
+    before = 0
+    for number in ordered:
+        shares[before * workers // sum(sizes)].append(number)
+        before += sizes[number]
+    return shares
 
 
 def _size(path: Path) -> int:
@@ -243,16 +226,6 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def _pieces(group: Sequence[int], size: Mapping[int, int], most: int) -> list[list[int]]:
-    """A group split if it is more than one process's work."""
-    pieces: list[list[int]] = [[]]
-    for number in group:
-        if pieces[-1] and sum(size[n] for n in pieces[-1]) + size[number] > most:
-            pieces.append([])
-        pieces[-1].append(number)
-    return pieces
 
 
 def _constants(cls: type[Tracing], path: Path) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from operator import itemgetter
 from random import Random
 from time import perf_counter
@@ -28,6 +29,7 @@ from specchk.meaning.undefined import Undefined
 
 LEAST_COPIES = 20  # of which 95 in 100 are not all
 MOST_COPIED = 1_000  # events, in copies beyond one of each kind
+YOUNG = 100_000  # objects that are new at a collection: those of some ten recordings
 MOST_CONTRADICTIONS = 3  # each may take seconds, and a reader begins with the first
 
 
@@ -55,17 +57,27 @@ def constants_of(cls: type[Tracing], recording: Recording) -> dict[str, str]:
         return dict(cls.constants(recording))
 
 
-class RecordingExplainer:
-    """Explains recordings; programs are shared by recordings that need the same constants.
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """A context in which the garbage collector looks rarely, and never at what there was before.
 
-    `made` is called after each new program.
+    Programs of some ten thousand objects last, and events are freed by their reference counts alone.
     """
+    thresholds = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(YOUNG, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
-    def __init__(
-        self, cls: type[Tracing], checked: CheckedSpec, wanted: CampaignOptions,
-        made: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
-        self.cls, self.checked, self.wanted, self._made = cls, checked, wanted, made
+
+class RecordingExplainer:
+    """Explains recordings; programs are shared by recordings that need the same constants."""
+
+    def __init__(self, cls: type[Tracing], checked: CheckedSpec, wanted: CampaignOptions) -> None:
+        self.cls, self.checked, self.wanted = cls, checked, wanted
         self._validators: dict[tuple[tuple[str, str], ...], Validator] = {}
 
     def result(self, name: str, read: Callable[[], Recording]) -> RecordingResult:
@@ -140,7 +152,7 @@ class RecordingExplainer:
             except Undefined as undefined:
                 where = f"`init`, {undefined.span.where}: {undefined}"
                 raise BadRecording(f"{recording.name}: the spec is undefined in {where}") from None
-            self._made()
+            gc.freeze()
         return self._validators[key]
 
     def _is_refused(self, validator: Validator, recording: Recording) -> bool:

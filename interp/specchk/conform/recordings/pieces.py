@@ -11,8 +11,10 @@ Not here: which pieces there are, and what becomes of one that is lost (`by_crew
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -21,13 +23,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from specchk.conform.contract.recording import BadRecording, Recording, Unfinished
-from specchk.conform.recordings.collector import WorkerCollector
 from specchk.conform.recordings.contradiction import Contradiction
-from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer
+from specchk.conform.recordings.explainer import CampaignOptions, RecordingExplainer, rare_collections
 from specchk.conform.recordings.result import RecordingResult, Tally
 from specchk.conform.recordings.rows import Row, rows_of
 from specchk.lang.frontend import check
 
+ALL_AFTER = 32  # pieces
 # The bytes at a place; None, unread, where there are as many as before.  Raises `OSError`.
 Read = Callable[[str, int], bytes | None]
 # Writes a part of each table, by name.
@@ -81,14 +83,19 @@ class Explaining(Struct, frozen=True):
         """The function that explains, by the spec of a tracing named by its original path."""
         there = str(folder / cls.spec)
         checked = check(there)
-        collector = WorkerCollector()
-        collector.begin()
-        explainer = RecordingExplainer(cls, checked, self.wanted, collector.keep)
+        explainer = RecordingExplainer(cls, checked, self.wanted)
         names = str(Path(there).parent), str(Path(self.spec).parent)
 
+        number = count(1)
+
         def answer(piece: Piece) -> PieceAnswer:
-            with collector.piece():
-                return self._answer(explainer, names, piece)
+            with rare_collections():
+                done = self._answer(explainer, names, piece)
+            # Spark's daemon collects after each task: all that pieces leave after some of them only, since a
+            # visit takes a sixth of a piece's time.
+            if next(number) % ALL_AFTER:
+                gc.freeze()
+            return done
 
         return answer
 

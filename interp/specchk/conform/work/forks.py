@@ -3,7 +3,6 @@
     each       the value of each task
     run_all    the messages that each task sends before it ends; it is killed at its deadline, and its
                messages until then count
-    Claims     numbers shared by several processes: a free one takes the next, and none is taken twice
 
 Forked, because a binding and its systems need not be picklable; only the result of a task is.  A
 process that has threads must not be forked, so there `each` runs tasks one after the other: the same
@@ -20,7 +19,7 @@ import gc
 import multiprocessing
 import os
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -34,8 +33,6 @@ from specchk.conform.contract.hangs import contained
 from specchk.processes import can_fork, end_with, interrupts_blocked, own_needs, unblock_interrupts
 
 T = TypeVar("T")
-TOKEN_BYTES = 4
-MOST_TOKENS = 4096  # far less than the capacity of a pipe, which would block a longer write
 Say = Callable[[Any], None]
 Task = Callable[[Say], None]
 DONE, LATE, LOST = "done", "late", "lost"
@@ -235,33 +232,3 @@ def _say_result(task: Callable[[], object], passing: tuple[type[Exception], ...]
             say((task(), None))
     except told as error:
         say((None, error))
-
-
-class Claims:
-    """The numbers from 0 to `count` - 1, claimed a few at a time.
-
-        claims = Claims(521)        # before the processes are forked
-        for number in claims: ...   # in each of them
-
-    A pipe is the queue: what one process has read from it no other can read.  It needs no lock that a process
-    which dies could hold.
-
-    Invariant: all tokens are written, and the writing end is closed, before any process reads; so an empty
-    pipe is at its end, and no process waits.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._at_once = max(1, -(-count // MOST_TOKENS))
-        self._tokens, writing = os.pipe()
-        with os.fdopen(writing, "wb") as file:
-            file.writelines(first.to_bytes(TOKEN_BYTES, "little") for first in range(0, count, self._at_once))
-
-    def __iter__(self) -> Iterator[int]:
-        while token := os.read(self._tokens, TOKEN_BYTES):
-            first = int.from_bytes(token, "little")
-            yield from range(first, min(first + self._at_once, self._count))
-
-    def close(self) -> None:
-        """Close the pipe."""
-        os.close(self._tokens)
