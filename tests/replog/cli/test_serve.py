@@ -20,9 +20,11 @@ needs_kio = pytest.mark.skipif(find_spec("kio") is None, reason="kio is not inst
 
 
 @contextmanager
-def serving(directory: Path, command: str = "serve") -> Iterator[tuple[subprocess.Popen[str], str]]:
+def serving(
+    directory: Path, command: str = "serve", *options: str
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Run a broker, or a cluster; yield its process and the addresses for clients."""
-    arguments = [*COMMAND, command, str(directory), "--port", "0"]
+    arguments = [*COMMAND, command, str(directory), "--port", "0", *options]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -85,9 +87,10 @@ def test_a_real_client_produces_and_a_group_reads_in_order_across_a_kill(tmp_pat
 
 @needs_kio
 @pytest.mark.slow
-def test_a_cluster_loses_nothing_when_its_leader_is_killed(tmp_path):
+def test_a_cluster_loses_nothing_when_its_leader_is_killed(tmp_path, capsys):
     pytest.importorskip("kafka")
-    with serving(tmp_path, "cluster") as (process, addresses):
+    lines = tmp_path / "lines"
+    with serving(tmp_path / "data", "cluster", "--record", str(lines)) as (process, addresses):
         with client(PRODUCE, addresses, 0, 1_000) as producer:
             assert producer.wait(60) == 0
         # The topic has one partition, which is led by broker 0, at the first address.
@@ -101,6 +104,11 @@ def test_a_cluster_loses_nothing_when_its_leader_is_killed(tmp_path):
             assert consumer.wait(60) == 0
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
+    # What all processes did, in one order; `tests/replog/run/test_live.py` has its meaning.
+    assert run(["merge", str(lines), str(tmp_path / "merged")]) == 0
+    assert re.fullmatch(r"orders-0: \d{3,} events\n", capsys.readouterr().out)
+    recording = (tmp_path / "merged" / "orders-0.ndjson").read_text()
+    assert recording.count('"start"') == 1
 
 
 def listener(port: int, above: int) -> int:

@@ -21,7 +21,7 @@ from replog.run.serve import host
 from replog.run.serve.host import GROUPS
 from replog.run.serve.links import decode, encode
 from specchk.compile.instantiate import instantiate_steps
-from specchk.conform.contract.recording import parse
+from specchk.conform.contract.recording import Recording, parse
 from specchk.conform.recordings.validate import Explained, Validator
 from specchk.lang.frontend import check
 
@@ -200,6 +200,9 @@ def validator(constants: tuple[tuple[str, str], ...]) -> Validator:
 
 
 def explained(lines: list[str]) -> Explained:
-    recording = parse("a run", lines)
+    return explained_recording(parse("a run", lines))
+
+
+def explained_recording(recording: Recording) -> Explained:
     one = validator(tuple(sorted(LiveTracing.constants(recording).items())))
     return one.explain(LiveTracing(one.program, recording), recording)

@@ -3,8 +3,10 @@
 import json
 
 import pytest
-from live import explained, recorded
+from live import explained, explained_recording, recorded
+from msgspec.structs import replace
 
+from replog.cli import run as run_command
 from replog.core.broker import follower, isr, leader
 from replog.core.broker.replica import Replica
 from replog.core.controller import election
@@ -16,6 +18,7 @@ from replog.run import opaque
 from replog.run.partitions import PartitionFiles
 from replog.run.serve import peers, records
 from specchk.conform.contract.known_bad import BadCode, planted
+from specchk.conform.contract.recording import parse, renumbered
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +98,34 @@ def test_a_recording_counts_from_the_creation():
         "epoch": 2, "epochs": [[0, 0], [2, 4]], "version": 3, "isr": [1, 0], "remote": {"0": 3},
     }  # fmt: skip
     assert merging.merged("t-0", [line(4, 5, "gather")]) == []
+
+
+def test_the_last_step_of_a_killed_process_may_be_unwritten(run):
+    recording = parse("a run", run[0])
+    events, last = list(recording.events), {}
+    for number, each in enumerate(events):
+        if each["event"] == "start" and events[last[each["at"]]]["event"] == "produce":
+            del events[last[each["at"]]]
+            break
+        last[each["at"]] = number
+    assert len(events) == len(recording.events) - 1
+    outcome = explained_recording(replace(recording, events=renumbered(events)))
+    assert (outcome.blocked, outcome.gave_up) == (None, "")
+
+
+def test_a_folder_of_lines_becomes_a_recording_of_each_partition(tmp_path, capsys):
+    (tmp_path / "controller.ndjson").write_text(json.dumps(CREATED) + "\n")
+    half = json.dumps(line(4, 6, "gather"))[:-5]
+    (tmp_path / "broker-4.ndjson").write_text(
+        "".join(json.dumps({**line(4, 5, "gather"), "partition": name}) + "\n" for name in ("t-0", "u-0"))
+        + half
+    )
+    assert run_command(["merge", str(tmp_path), str(tmp_path / "merged")]) == 0
+    assert capsys.readouterr().out == "t-0: 1 events\nu-0: its creation is not recorded\n"
+    assert [file.name for file in (tmp_path / "merged").glob("*.ndjson")] == ["t-0.ndjson"]
+    (tmp_path / "broker-1.ndjson").write_text(half + "\n")
+    assert run_command(["merge", str(tmp_path), str(tmp_path / "merged")]) == 1
+    assert "broker-1.ndjson:1: this line is not JSON" in capsys.readouterr().err
 
 
 COMPARED = "if end.epoch < request.last_fetched_epoch or end.end_offset < request.fetch_offset:"
