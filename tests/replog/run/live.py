@@ -67,7 +67,7 @@ class Chaotic(Cluster):
     def carry(self, source, to, action):
         """Do something once a message can have arrived, unless a process it is for has ended."""
         loop, link = asyncio.get_running_loop(), (source, to)
-        after_s = self.random.expovariate(1 / (0.15 if link in self.slow else 0.004))
+        after_s = self.random.expovariate(1 / (0.6 if link in self.slow else 0.004))
         self.due[link] = max(self.due.get(link, 0.0) + 1e-6, loop.time() + after_s)
         loop.call_at(self.due[link], action)
 
