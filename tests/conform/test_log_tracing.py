@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
+from time import tzset
 from typing import Any, ClassVar
 
 import click
@@ -261,13 +262,14 @@ def test_a_setting_that_can_match_nothing_is_a_mistake_of_the_mapping():
     """A misspelt kind, a text in place of a tuple, and an order of writers where there is one file."""
 
     class Wrong(Apart):
-        ignored: ClassVar[Mapping[str, str]] = {"closed": "no step"}
+        ignored: ClassVar[Mapping[str, str]] = {"closed": "no step", "": "banners", "**": "the rest"}
         sends: ClassVar[Mapping[str, tuple[str, ...]]] = {"gavee": ("coin",)}
         receives: ClassVar[Mapping[str, Any]] = {"moved": "coin"}
         per_writer = False
 
     assert Apart.mistakes() == ()
-    kind, fields, apart = Wrong.mistakes()
+    every, kind, fields, apart = Wrong.mistakes()
+    assert every.message == "`ignored` has the pattern `**`, which is every kind"
     assert "`sends` has `gavee`, which no method reads" in kind.message
     assert kind.hint == "did you mean `gave`? Or write a method for it, which may return ()"
     assert (fields.message, fields.hint) == ("`receives` has a text for `moved`", "write ('coin',)")
@@ -349,3 +351,65 @@ def test_a_silent_action_is_one_of_the_spec(tmp_path):
     with pytest.raises(BindingError, match=r"`silent` has `slep`, which is no action of the spec") as refused:
         validated(Quiet, folder / "till.ndjson")
     assert refused.value.mistakes[0].hint == "did you mean `sleep`?"
+
+
+def test_a_time_without_a_zone_is_that_of_no_machine(monkeypatch):
+    """It is read as UTC, wherever the log is validated."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    tzset()
+    try:
+        naive, aware = (Apart.box({"t": f"2026-11-29T13:49:10{zone}"}) for zone in ("", "+00:00"))
+    finally:
+        monkeypatch.undo()
+        tzset()
+    assert naive == aware
+
+
+LETTERS = """spec letters
+sort Clerk
+type Letter = { to: Clerk, urgent: bool }
+var last : Clerk? = none
+action post(l: Letter):
+    require l.urgent
+    last' = some(l.to)
+action share(n: Clerk -> 0..1):
+    require forall c in Clerk: n[c] == 1
+    last' = none
+model two:
+    Clerk = 2
+"""
+
+
+class Letters(LogTracing):
+    """A name is in a record, or a key."""
+
+    spec, model = "letters.spec", "two"
+
+    @event("posted")
+    def posted(self, found: Event) -> Call:
+        return Call("post", ({"to": found["to"], "urgent": found["urgent"]},))
+
+    @event("shared")
+    def shared(self, found: Event) -> Call:
+        return Call("share", (found["n"],))
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"event": "posted", "to": "ann", "urgent": True}, ".to: 'ann' is not a value of Clerk"),
+        ({"event": "shared", "n": {"c1": 1, "ann": 1}}, "is not a value of Clerk -> 0..1"),
+        ({"event": "posted", "to": "c1", "urgent": 1}, None),
+        ({"event": "shared", "n": {"c1": 1, "c2": 2}}, None),
+    ],
+)
+def test_a_wrong_name_inside_a_value_is_a_mistake_of_the_mapping(tmp_path, said, reason):
+    """Of it there is no verdict, as of a name alone; another wrong value is the system's."""
+    campaign = run_campaign(
+        Letters, check("letters.spec", LETTERS), (written(tmp_path, a=[said]),), CampaignOptions()
+    )
+    if reason is None:
+        assert campaign.tally.blocked.count == 1
+    else:
+        assert campaign.tally.blocked.count == 0
+        assert f"{reason}; give it a name of the spec in `names`" in campaign.vacuous[0]

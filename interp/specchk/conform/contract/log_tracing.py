@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
@@ -62,6 +62,10 @@ class LogTracing(Tracing):
         """The settings that have no effect on any log."""
         wrong: list[tuple[str, str]] = []
         kinds = cls.events()
+        for pattern in cls.ignored:
+            if pattern and not pattern.strip("*?"):
+                hint = "name the kinds, or use patterns such as `failed *`: else nothing shows a new kind"
+                wrong.append((f"`ignored` has the pattern `{pattern}`, which is every kind", hint))
         for table, kind, fields in cls._messages():
             if kind not in kinds:
                 near = nearest(kind, kinds)
@@ -106,11 +110,14 @@ class LogTracing(Tracing):
     def box(cls, found: Event) -> tuple[float, float] | None:
         """The earliest and the latest time of an event, on one scale for all writers; None if unknown.
 
-        By default the field `time`, a number or as in ISO 8601 (in seconds), and `within` around it.
+        By default the field `time`, a number or as in ISO 8601 (in seconds; UTC without a zone), and `within`
+        around it.
         """
         value = field_of(found, cls.time) if cls.time else None
         if isinstance(value, str):
-            value = datetime.fromisoformat(value).timestamp()
+            moment = datetime.fromisoformat(value)
+            # Without a zone it would be that of whichever machine validates it.
+            value = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         return None if value is None else (value - cls.within, value + cls.within)
 
     @classmethod

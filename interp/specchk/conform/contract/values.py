@@ -39,17 +39,21 @@ class NotAValue(Exception):
     """A plain object that is not a value of the expected type; `path` is its place in the whole value.
 
     `is_beyond`: it is a number above the horizon of its type, so that a model with a larger one may have it.
+    `is_name`: it is no member of a sort, or lacks one as a key.
     """
 
-    def __init__(self, message: str, path: str = "", *, is_beyond: bool = False) -> None:
+    def __init__(
+        self, message: str, path: str = "", *, is_beyond: bool = False, is_name: bool = False
+    ) -> None:
         self.message = message
         self.path = path
         self.is_beyond = is_beyond
+        self.is_name = is_name
         super().__init__(f"{path}: {message}" if path else message)
 
     def inside(self, place: str) -> NotAValue:
         """The same error, with its path extended by the enclosing `place`."""
-        return NotAValue(self.message, place + self.path, is_beyond=self.is_beyond)
+        return NotAValue(self.message, place + self.path, is_beyond=self.is_beyond, is_name=self.is_name)
 
 
 class Some(Struct, frozen=True):
@@ -327,7 +331,9 @@ def _limited(items: Callable[[Any], tuple[Value, ...]], kind: Seq | Bag) -> Read
 
 
 def _wrong(given: Any, kind: Type, *, is_beyond: bool = False) -> NotAValue:
-    return NotAValue(f"{_shown(given)} is not a value of {show_type(kind)}", is_beyond=is_beyond)
+    is_name = isinstance(kind.key if isinstance(kind, Map) else kind, Sort)
+    message = f"{_shown(given)} is not a value of {show_type(kind)}"
+    return NotAValue(message, is_beyond=is_beyond, is_name=is_name)
 
 
 def _shown(given: Any) -> str:

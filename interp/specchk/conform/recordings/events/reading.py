@@ -38,7 +38,7 @@ from specchk.conform.recordings.events.fields import Fields, WantedValues
 from specchk.conform.recordings.events.steps import Horizons
 from specchk.ir.footprint import starts_list_horizon, statements_list_horizon
 from specchk.ir.program import Action, Program
-from specchk.ir.types import Sort, Type, has_horizon
+from specchk.ir.types import Type, has_horizon
 from specchk.lang.text.diagnostics import SpecError, counted, nearest
 from specchk.meaning.moves import outlines
 from specchk.meaning.values import Values
@@ -145,7 +145,7 @@ class CalledInstances:
             try:
                 value = raw(arg, self._horizons.of_type(param.type))
             except NotAValue as error:
-                if isinstance(param.type, Sort):
+                if error.is_name:
                     hint = "give it a name of the spec in `names`, or a larger sort in `constants`"
                     raise Unreadable(f"{call}: {error}; {hint}") from None
                 refusal = BeyondBounds if error.is_beyond else ImpossibleEvent
