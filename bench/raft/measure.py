@@ -1,6 +1,6 @@
 """Measures how far etcd_raft.spec explains real nodes of raft, and what it notices.
 
-    .venv/bin/python bench/raft/measure.py [--runs 200] [--flaws] [--history]
+    .venv/bin/python bench/raft/measure.py [--first 0] [--runs 200] [--flaws] [--history]
 
 Needs Go and its module proxy.  Runs of 1 000 events each are explained, and corrupted copies of them refused;
 `--flaws` plants each flaw, and `--history` tries the releases with and without each known bug.
@@ -47,6 +47,7 @@ def show(name: str, report: dict[str, Any]) -> None:
 def main() -> None:
     """Print one line for each measurement."""
     arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--first", type=int, default=0, help="the first run's seed")
     arguments.add_argument("--runs", type=int, default=20)
     arguments.add_argument("--flaws", action="store_true")
     arguments.add_argument("--history", action="store_true")
@@ -54,9 +55,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = build(folder / "newest")
-        drive(program, folder / "runs", range(chosen.runs))
+        seeds = range(chosen.first, chosen.first + chosen.runs)
+        drive(program, folder / "runs", seeds)
         show(NEWEST, validated(folder / "runs"))
-        drive(program, folder / "changes", range(chosen.runs), *CHANGES)
+        drive(program, folder / "changes", seeds, *CHANGES)
         show("with changes of the voters", validated(folder / "changes", tracing="changes_tracing.py"))
         for number, flaw in enumerate(FLAWS if chosen.flaws else ()):
             where = folder / f"flaw-{number}"

@@ -37,6 +37,23 @@ def answers(found: Event, kind: str) -> list[Mapping[str, Any]]:
     return [m for m in found.get("sent", ()) if m["kind"] == kind and m["to"] == found["with"]["from"]]
 
 
+def message(kind: str) -> Callable[[Callable[..., Iterable[Step]]], Callable[..., Ways]]:
+    """Mark the steps of a message that a node has received from another one: (me, other, its term)."""
+
+    def mark(steps: Callable[..., Iterable[Step]]) -> Callable[..., Ways]:
+        @event(kind)
+        def handler(self: RaftTracing, found: Event) -> Ways:
+            m = found["with"]
+            if m["to"] != found["at"]:
+                raise ImpossibleEvent("a message arrives at another node")
+            self.receive(m)
+            return self.calls(found, *steps(self, found, found["at"], m["from"], m["term"]))
+
+        return handler
+
+    return mark
+
+
 class RaftTracing(Tracing):
     """All events of the harness."""
 
@@ -111,7 +128,7 @@ class RaftTracing(Tracing):
             raise ImpossibleEvent(f"message {m['id']} is sent after {sender}/{before}")
         self._numbers[sender], self._sent_messages[m["id"]] = before + 1, m
 
-    def _receive(self, m: Mapping[str, Any]) -> None:
+    def receive(self, m: Mapping[str, Any]) -> None:
         """A message is received as it was sent, once or more often."""
         copy = self._copies.get(m["id"], 0)
         if self._sent_messages.get(m["id"]) != {field: m[field] for field in m if field != "copy"}:
@@ -174,70 +191,42 @@ class RaftTracing(Tracing):
         """A node has found its own state impossible."""
         raise ImpossibleEvent(f"the node panics: {found['why']}")
 
-    def received(
-        self, found: Event, steps: Callable[[str, str, int, Mapping[str, Any]], Iterable[Step]]
-    ) -> Ways:
-        """The steps of a message: of an earlier term none, with an answer or without."""
-        m = found["with"]
-        if m["to"] != found["at"]:
-            raise ImpossibleEvent("a message arrives at another node")
-        self._receive(m)
-        return self.calls(found, *steps(found["at"], m["from"], m["term"], m))
-
-    @event("MsgVote")
-    def vote(self, found: Event) -> Ways:
+    @message("MsgVote")
+    def vote(self, found: Event, me: str, other: str, term: int) -> Iterable[Step]:
         """A vote, a refusal, or silence."""
+        replies = answers(found, "MsgVoteResp")
+        for reply in replies:
+            yield (Call("refuse_vote" if reply["reject"] else "vote", (me, other, term)),)
+        if not replies:
+            yield (Call("ignore_request", (me, other, term, False)),)
+            yield (Call("ignore_earlier", (me, term, False, False)),)
 
-        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
-            replies = answers(found, "MsgVoteResp")
-            for reply in replies:
-                yield (Call("refuse_vote" if reply["reject"] else "vote", (me, other, term)),)
-            if not replies:
-                yield (Call("ignore_request", (me, other, term, False)),)
-                yield (Call("ignore_earlier", (me, term, False, False)),)
-
-        return self.received(found, steps)
-
-    @event("MsgPreVote")
-    def pre_vote(self, found: Event) -> Ways:
+    @message("MsgPreVote")
+    def pre_vote(self, found: Event, me: str, other: str, term: int) -> Iterable[Step]:
         """The same, but a request of an earlier term is refused."""
+        replies = answers(found, "MsgPreVoteResp")
+        for reply in replies:
+            yield (Call("refuse_tentatively" if reply["reject"] else "vote_tentatively", (me, other, term)),)
+        if not replies:
+            yield (Call("ignore_request", (me, other, term, True)),)
 
-        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
-            replies = answers(found, "MsgPreVoteResp")
-            for reply in replies:
-                yield (
-                    Call("refuse_tentatively" if reply["reject"] else "vote_tentatively", (me, other, term)),
-                )
-            if not replies:
-                yield (Call("ignore_request", (me, other, term, True)),)
-
-        return self.received(found, steps)
-
-    @event("MsgVoteResp")
-    def vote_answer(self, found: Event) -> Ways:
+    @message("MsgVoteResp")
+    def vote_answer(self, found: Event, me: str, other: str, term: int) -> Iterable[Step]:
         """A vote or a refusal is counted, unless it is too late."""
+        yield (Call("count_refusal" if found["with"]["reject"] else "count_vote", (me, other)),)
+        yield from self._late(me, other, term, "candidate")
 
-        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
-            yield (Call("count_refusal" if m["reject"] else "count_vote", (me, other)),)
-            yield from self._late(me, other, term, "candidate")
-
-        return self.received(found, steps)
-
-    @event("MsgPreVoteResp")
-    def pre_vote_answer(self, found: Event) -> Ways:
+    @message("MsgPreVoteResp")
+    def pre_vote_answer(self, found: Event, me: str, other: str, term: int) -> Iterable[Step]:
         """The same."""
-
-        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
-            if m["reject"]:
-                yield (Call("count_refusal", (me, other)),)
-                yield from self._late(me, other, term, "pre_candidate")
-            else:
-                yield (Call("count_pre_vote", (me, other, term)),)
-                yield (Call("ignore_stranger", (me, other)),)
-                yield (Call("ignore_earlier", (me, term, False, False)),)
-                yield (Call("ignore_answer", (me, other, term, "pre_candidate")),)
-
-        return self.received(found, steps)
+        if found["with"]["reject"]:
+            yield (Call("count_refusal", (me, other)),)
+            yield from self._late(me, other, term, "pre_candidate")
+        else:
+            yield (Call("count_pre_vote", (me, other, term)),)
+            yield (Call("ignore_stranger", (me, other)),)
+            yield (Call("ignore_earlier", (me, term, False, False)),)
+            yield (Call("ignore_answer", (me, other, term, "pre_candidate")),)
 
     def _late(self, me: str, other: str, term: int, role: str) -> Iterable[Step]:
         yield (Call("learn_term", (me, other, term)),)
@@ -245,80 +234,56 @@ class RaftTracing(Tracing):
         yield (Call("ignore_earlier", (me, term, False, False)),)
         yield (Call("ignore_answer", (me, other, term, role)),)
 
-    @event("MsgApp")
-    def append(self, found: Event) -> Ways:
+    @message("MsgApp")
+    def append(self, found: Event, me: str, other: str, term: int) -> Iterable[Step]:
         """The entries are stored, skipped or refused, as the answer says."""
+        count, replies = len(found["with"].get("entries", ())), answers(found, "MsgAppResp")
+        if term < found["after"]["term"]:
+            yield (Call("ignore_earlier", (me, term, True, bool(replies))),)
+        for reply in replies if term == found["after"]["term"] else ():
+            if reply["reject"]:
+                yield (Call("refuse_entries", (me, term, found["with"]["index"])),)
+            else:
+                if reply["index"] == found["with"]["index"] + count:
+                    commit = Call("has_committed", (me, min(found["with"]["commit"], reply["index"])))
+                    yield (Call("append_entries", (me, term, found["with"]["index"], count)), commit)
+                if reply["index"] == found["after"]["commit"]:
+                    yield (Call("skip_entries", (me, term, found["with"]["index"])),)
 
-        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
-            count, replies = len(m.get("entries", ())), answers(found, "MsgAppResp")
-            if term < found["after"]["term"]:
-                yield (Call("ignore_earlier", (me, term, True, bool(replies))),)
-            for reply in replies if term == found["after"]["term"] else ():
-                if reply["reject"]:
-                    yield (Call("refuse_entries", (me, term, m["index"])),)
-                else:
-                    if reply["index"] == m["index"] + count:
-                        commit = Call("has_committed", (me, min(m["commit"], reply["index"])))
-                        yield (Call("append_entries", (me, term, m["index"], count)), commit)
-                    if reply["index"] == found["after"]["commit"]:
-                        yield (Call("skip_entries", (me, term, m["index"])),)
-
-        return self.received(found, steps)
-
-    @event("MsgHeartbeat")
-    def heartbeat(self, found: Event) -> Ways:
+    @message("MsgHeartbeat")
+    def heartbeat(self, found: Event, me: str, other: str, term: int) -> Iterable[Step]:
         """It is answered, in an earlier term as an append is."""
+        if answers(found, "MsgHeartbeatResp"):
+            yield (Call("heartbeat", (me, term, found["with"]["commit"])),)
+        yield (Call("ignore_earlier", (me, term, True, bool(answers(found, "MsgAppResp")))),)
 
-        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
-            if answers(found, "MsgHeartbeatResp"):
-                yield (Call("heartbeat", (me, term, m["commit"])),)
-            yield (Call("ignore_earlier", (me, term, True, bool(answers(found, "MsgAppResp")))),)
-
-        return self.received(found, steps)
-
-    @event("MsgSnap")
-    def snapshot(self, found: Event) -> Ways:
+    @message("MsgSnap")
+    def snapshot(self, found: Event, me: str, other: str, term: int) -> Iterable[Step]:
         """It is installed, or was not needed."""
+        yield (Call("install", (me, term, found["with"]["index"])),)
+        yield (Call("ignore_earlier", (me, term, False, False)),)
 
-        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
-            yield (Call("install", (me, term, m["index"])),)
-            yield (Call("ignore_earlier", (me, term, False, False)),)
-
-        return self.received(found, steps)
-
-    @event("MsgAppResp")
-    def append_answer(self, found: Event) -> Ways:
+    @message("MsgAppResp")
+    def append_answer(self, found: Event, me: str, other: str, term: int) -> Iterable[Step]:
         """A leader counts what its follower has."""
+        if not found["with"]["reject"]:
+            yield (Call("acknowledge", (me, other, found["with"]["index"])),)
+        # Also an answer that says nothing new.
+        yield (Call("hear", (me, other)),)
+        yield from self._late(me, other, term, "leader")
 
-        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
-            if not m["reject"]:
-                yield (Call("acknowledge", (me, other, m["index"])),)
-            # Also an answer that says nothing new.
-            yield (Call("hear", (me, other)),)
-            yield from self._late(me, other, term, "leader")
-
-        return self.received(found, steps)
-
-    @event("MsgHeartbeatResp")
-    def heartbeat_answer(self, found: Event) -> Ways:
+    @message("MsgHeartbeatResp")
+    def heartbeat_answer(self, found: Event, me: str, other: str, term: int) -> Iterable[Step]:
         """A leader has heard of its follower."""
+        yield (Call("hear", (me, other)),)
+        yield from self._late(me, other, term, "leader")
 
-        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
-            yield (Call("hear", (me, other)),)
-            yield from self._late(me, other, term, "leader")
-
-        return self.received(found, steps)
-
-    @event("MsgTimeoutNow")
-    def timeout_now(self, found: Event) -> Ways:
+    @message("MsgTimeoutNow")
+    def timeout_now(self, found: Event, me: str, other: str, term: int) -> Iterable[Step]:
         """A follower stands for election at once."""
-
-        def steps(me: str, other: str, term: int, m: Mapping[str, Any]) -> Iterable[Step]:
-            yield (Call("stand_at_once", (me, term)),)
-            yield (Call("stay", (me, term)),)
-            yield (Call("ignore_earlier", (me, term, False, False)),)
-
-        return self.received(found, steps)
+        yield (Call("stand_at_once", (me, term)),)
+        yield (Call("stay", (me, term)),)
+        yield (Call("ignore_earlier", (me, term, False, False)),)
 
     def after(self, found: Event) -> Iterable[Seen]:
         """What the node is after the step."""

@@ -5,7 +5,7 @@ The nodes are driven by conformance/etcd_raft/go; the samples are runs of v3.7.0
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -15,10 +15,13 @@ from conformance.etcd_raft.harness import CHANGES, NEWEST, Flaw, Unavailable, bu
 
 from laws.sources import ROOT
 from specchk.compile.instantiate import instantiate
-from specchk.conform.contract.load import load_tracing
+from specchk.conform.contract.binding import At, mistakes
+from specchk.conform.contract.load import load_binding, load_tracing
 from specchk.conform.contract.recording import parse
 from specchk.conform.contract.tracing import Tracing
 from specchk.conform.recordings.validate import Explained, Validator
+from specchk.conform.replay.replay import Replayer
+from specchk.conform.replay.suites import SuiteWalks, run_walks
 from specchk.lang.frontend import check
 
 FOLDER = ROOT / "conformance" / "etcd_raft"
@@ -124,3 +127,51 @@ def test_a_bug_of_a_release_is_noticed_there_and_not_later(bug: Bug, tmp_path: P
             any(run.blocked is not None and run.blocked.event["event"] == bug.event for run in found)
             == has_it
         )
+
+
+NODES = load_binding(FOLDER / "binding.py")
+SPEC = check(str(FOLDER / NODES.spec))
+
+
+def walked(folder: Path, model: str, bounds: Mapping[str, str], flaw: Flaw | None = None) -> str:
+    """The kind of divergence of real nodes from the spec, in walks with all that is forbidden; or nothing."""
+    try:
+        program = build(folder, NEWEST, flaw)
+    except Unavailable as missing:
+        pytest.skip(f"raft cannot be built: {missing}")
+    command = {"build": (), "command": (str(program), "-serve")}
+    binding = type("BuiltNodes", (NODES,), command)(instantiate(SPEC, model, bounds).program)
+    found = run_walks(Replayer(binding), SuiteWalks(0, 8, 40)).divergence
+    return "" if found is None else found.kind
+
+
+def test_the_binding_fits_its_spec() -> None:
+    """In each model of its gate."""
+    for at in NODES.gate:
+        assert mistakes(NODES, instantiate(SPEC, at.model, at.bounds).program) == ()
+
+
+@pytest.mark.slow
+@pytest.mark.system
+@pytest.mark.parametrize("at", NODES.gate, ids=lambda at: at.model)
+def test_real_nodes_take_the_steps_of_the_spec_and_no_others(at: At, tmp_path: Path) -> None:
+    """Each step is one input of one node."""
+    assert walked(tmp_path, at.model, at.bounds) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("votes for older logs", "two_terms"),
+        ("forgets its vote", "timed"),
+        ("half is a majority", "two_terms"),
+        ("leads without a quorum", "timed"),
+    ],
+)
+def test_walks_of_the_spec_notice_a_flaw(name: str, model: str, tmp_path: Path) -> None:
+    """A step that the node takes otherwise, or that it must not take."""
+    (flaw,) = (flaw for flaw in FLAWS if flaw.name == name)
+    bounds = {"timed": {"Timeout": "3"}}.get(model, {})
+    assert walked(tmp_path, model, bounds, flaw) != ""

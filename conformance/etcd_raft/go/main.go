@@ -7,12 +7,14 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	mathrand "math/rand"
 	"os"
 	"path/filepath"
@@ -45,12 +47,9 @@ type Event struct {
 type run struct {
 	random  *mathrand.Rand
 	config  Config
-	nodes   []Node
-	logs    [][]uint64 // as shown last
-	seqs    []int
-	sent    []int // messages by a node
-	boots   []int // its restarts
+	nodes   []*node
 	way     []*Message
+	unheard map[string]bool
 	broken  map[[2]uint64]bool
 	events  []Event
 	entries uint64
@@ -81,11 +80,9 @@ func must(err error) {
 }
 
 func newRun(seed int64, config Config) *run {
-	r := &run{random: mathrand.New(mathrand.NewSource(seed)), config: config, broken: map[[2]uint64]bool{}}
+	r := &run{random: mathrand.New(mathrand.NewSource(seed)), config: config, unheard: map[string]bool{}, broken: map[[2]uint64]bool{}}
 	for n := 1; n <= config.Servers; n++ {
 		r.nodes = append(r.nodes, NewNode(uint64(n), config))
-		r.logs = append(r.logs, nil)
-		r.seqs, r.sent, r.boots = append(r.seqs, 0), append(r.sent, 0), append(r.boots, 0)
 	}
 	return r
 }
@@ -93,10 +90,10 @@ func newRun(seed int64, config Config) *run {
 func (r *run) chance(percent int) bool { return r.random.Intn(100) < percent }
 
 // take gives a node an input, and writes the line.  A panic is the last line of a run.
-func (r *run) take(id uint64, event Event, input func(Node)) (ok bool) {
+func (r *run) take(id uint64, event Event, input func(*node)) (ok bool) {
 	node := r.nodes[id-1]
-	r.seqs[id-1]++
-	event.At, event.Seq = name(id), r.seqs[id-1]
+	node.events++
+	event.At, event.Seq = name(id), node.events
 	defer func() {
 		if why := recover(); why != nil {
 			event.Event, event.Why = "panic", fmt.Sprint(why)
@@ -107,24 +104,25 @@ func (r *run) take(id uint64, event Event, input func(Node)) (ok bool) {
 	input(node)
 	event.Sent, event.Applied = node.Store()
 	for _, m := range event.Sent {
-		r.sent[id-1]++
-		m.ID = fmt.Sprintf("%s/%d", event.At, r.sent[id-1])
+		node.sent++
+		m.ID = fmt.Sprintf("%s/%d", event.At, node.sent)
+		r.unheard[m.ID] = true
 	}
 	if event.Event == "restart" {
-		r.boots[id-1]++
+		node.boots++
 	}
 	state := node.State()
-	state.Starts = r.boots[id-1]
+	state.Starts = node.boots
 	if !r.changes {
 		state.Config, event.Applied = nil, nil
 	}
 	if state.Role == "StateFollower" || state.Role == "StateLeader" {
 		state.Yes, state.No = nil, nil
 	}
-	if event.Event != "restart" && reflect.DeepEqual(*state.Log, r.logs[id-1]) {
+	if event.Event != "restart" && reflect.DeepEqual(*state.Log, node.log) {
 		state.Log = nil
 	} else {
-		r.logs[id-1] = *state.Log
+		node.log = *state.Log
 	}
 	r.entries, r.terms = max(r.entries, state.Last), max(r.terms, state.Term)
 	event.After = &state
@@ -161,14 +159,15 @@ func (r *run) deliver() bool {
 	}
 	if r.broken[[2]uint64{m.from, m.to}] || r.chance(5) {
 		if m.Kind == "MsgSnap" {
-			return r.take(m.from, Event{Event: "snapshot-failed", To: m.To}, func(n Node) { n.SnapshotFailed(m.to) })
+			return r.take(m.from, Event{Event: "snapshot-failed", To: m.To}, func(n *node) { n.SnapshotFailed(m.to) })
 		}
 		return true
 	}
 	shown := *m
 	shown.Copy = m.received
+	delete(r.unheard, m.ID)
 	m.received++
-	return r.take(m.to, Event{Event: m.Kind, With: &shown}, func(n Node) { n.Receive(m) })
+	return r.take(m.to, Event{Event: m.Kind, With: &shown}, func(n *node) { n.Receive(m) })
 }
 
 func (r *run) faults() bool {
@@ -185,19 +184,19 @@ func (r *run) faults() bool {
 	case 2, 3:
 		r.broken = map[[2]uint64]bool{}
 	case 4:
-		if !bootstraps || len(r.logs[id-1]) > 0 {
-			return r.take(id, Event{Event: "restart"}, Node.Restart)
+		if !bootstraps || len(r.nodes[id-1].log) > 0 {
+			return r.take(id, Event{Event: "restart"}, (*node).Restart)
 		}
 	case 5: // it has taken an input, and stored nothing of it
 		for at, m := range r.way {
-			if m.to == id && (!bootstraps || len(r.logs[id-1]) > 0) {
+			if m.to == id && (!bootstraps || len(r.nodes[id-1].log) > 0) {
 				r.way = append(r.way[:at:at], r.way[at+1:]...)
-				return r.take(id, Event{Event: "restart"}, func(n Node) { n.Receive(m); n.Restart() })
+				return r.take(id, Event{Event: "restart"}, func(n *node) { n.Receive(m); n.Restart() })
 			}
 		}
 	case 6:
 		if leader != 0 && leader != other && r.votes(leader, other) && r.nodes[leader-1].State().Transfer != name(other) {
-			return r.take(leader, Event{Event: "transfer", To: name(other)}, func(n Node) { n.Transfer(other) })
+			return r.take(leader, Event{Event: "transfer", To: name(other)}, func(n *node) { n.Transfer(other) })
 		}
 	case 7:
 		commit := r.nodes[id-1].State().Commit
@@ -205,7 +204,7 @@ func (r *run) faults() bool {
 			if !r.changes { // else the snapshot's configuration is that of all that is applied
 				commit--
 			}
-			return r.take(id, Event{Event: "compact"}, func(n Node) { n.Compact(commit) })
+			return r.take(id, Event{Event: "compact"}, func(n *node) { n.Compact(commit) })
 		}
 	}
 	return true
@@ -245,7 +244,7 @@ func (r *run) change(leader uint64) bool {
 		}
 	}
 	if len(now.Outgoing) > 0 {
-		return r.take(leader, Event{Event: "leave"}, func(n Node) { n.Change(nil, nil, nil, false, false) })
+		return r.take(leader, Event{Event: "leave"}, func(n *node) { n.Change(nil, nil, nil, false, false) })
 	}
 	changes := len(add) + len(remove) + len(learn)
 	if changes == 0 || len(to.Voters) == 0 {
@@ -253,7 +252,7 @@ func (r *run) change(leader uint64) bool {
 	}
 	joint = joint || changes > 1
 	to.Auto = joint && auto
-	return r.take(leader, Event{Event: "change", Change: &to, Joint: joint}, func(n Node) { n.Change(add, remove, learn, joint, auto) })
+	return r.take(leader, Event{Event: "change", Change: &to, Joint: joint}, func(n *node) { n.Change(add, remove, learn, joint, auto) })
 }
 
 func (r *run) step() bool {
@@ -272,7 +271,7 @@ func (r *run) step() bool {
 		return r.faults()
 	case kind < 6 && !calm:
 		if leader := r.leader(); leader != 0 && r.proposes(leader) {
-			return r.take(leader, Event{Event: "propose"}, Node.Propose)
+			return r.take(leader, Event{Event: "propose"}, (*node).Propose)
 		}
 	case kind < 30+8*len(r.way):
 		if len(r.way) > 0 {
@@ -281,36 +280,17 @@ func (r *run) step() bool {
 	default:
 		id := uint64(1 + r.random.Intn(len(r.nodes)))
 		if !calm || r.nodes[id-1].State().Role == "StateLeader" {
-			return r.take(id, Event{Event: "tick"}, Node.Tick)
+			return r.take(id, Event{Event: "tick"}, (*node).Tick)
 		}
 	}
 	return true
 }
 
-// settle says at the end which messages nobody received.
-func (r *run) settle() {
-	received := map[string]bool{}
-	for _, event := range r.events {
-		if event.With != nil {
-			received[event.With.ID] = true
-		}
-	}
-	event := Event{At: "network", Seq: 1, Event: "lost"}
-	for _, from := range r.events {
-		for _, m := range from.Sent {
-			if !received[m.ID] {
-				event.Lost = append(event.Lost, m.ID)
-			}
-		}
-	}
-	r.events = append(r.events, event)
-}
-
+// write writes the recording, which says at the end which messages nobody received.
 func (r *run) write(path string, seed int64) {
-	file, err := os.Create(path)
-	must(err)
-	out := bufio.NewWriter(file)
-	lines := json.NewEncoder(out)
+	r.events = append(r.events, Event{At: "network", Seq: 1, Event: "lost", Lost: slices.Sorted(maps.Keys(r.unheard))})
+	var out bytes.Buffer
+	lines := json.NewEncoder(&out)
 	must(lines.Encode(map[string]any{
 		"format": "etcd-raft/1", "seed": seed, "servers": r.config.Servers, "voters": r.config.First, "changes": r.changes, "pre_vote": r.config.PreVote, "first_term": firstTerm,
 		"check_quorum": r.config.CheckQuorum, "terms": r.terms, "entries": r.entries, "election_ticks": electionTicks,
@@ -319,8 +299,7 @@ func (r *run) write(path string, seed int64) {
 		must(lines.Encode(event))
 	}
 	must(lines.Encode(map[string]any{"end": true, "events": len(r.events)}))
-	must(out.Flush())
-	must(file.Close())
+	must(os.WriteFile(path, out.Bytes(), 0o666))
 }
 
 func main() {
@@ -330,28 +309,26 @@ func main() {
 	servers := flag.Int("servers", 3, "nodes")
 	voters := flag.Int("voters", 0, "how many of them vote at first; by default, all")
 	changes := flag.Bool("changes", false, "change who votes")
-	bytes := flag.Int("bytes", 64, "entries' bytes in a message; 64 are some five entries")
+	size := flag.Int("bytes", 64, "entries' bytes in a message; 64 are some five entries")
 	mode := flag.String("mode", "", "pre-vote, check-quorum, both or none; by default, the seed decides")
 	out := flag.String("out", "recordings", "the folder to write to")
+	requests := flag.Bool("serve", false, "answer requests instead, those of specchk's suites")
 	flag.Parse()
-	if *voters == 0 {
-		*voters = *servers
+	if *requests {
+		serve()
+		return
 	}
 	must(os.MkdirAll(*out, 0o777))
 	modes := []string{"both", "pre-vote", "check-quorum", "none"}
 	for seed := *first; seed < *first+*runs; seed++ {
 		// Raft draws its timeouts from here.
 		rand.Reader = io.Reader(mathrand.New(mathrand.NewSource(seed)))
-		chosen := modes[seed%4]
-		if *mode != "" {
-			chosen = *mode
-		}
-		r := newRun(seed, Config{*servers, *voters, *bytes, chosen == "both" || chosen == "pre-vote", chosen == "both" || chosen == "check-quorum"})
+		chosen := cmp.Or(*mode, modes[seed%4])
+		r := newRun(seed, Config{*servers, cmp.Or(*voters, *servers), *size, chosen == "both" || chosen == "pre-vote", chosen == "both" || chosen == "check-quorum"})
 		r.changes = *changes
 		// In the end nobody may be left who has something to do.
 		for tries := 0; tries < 100**events && len(r.events) < *events-1 && r.terms < 60 && r.step(); tries++ {
 		}
-		r.settle()
 		r.write(filepath.Join(*out, fmt.Sprintf("seed-%d.ndjson", seed)), seed)
 	}
 }

@@ -66,18 +66,3 @@ const (
 	electionTicks  = 3
 	heartbeatTicks = 1
 )
-
-// Node is a node of raft with its disk.
-type Node interface {
-	Tick()
-	Propose()
-	Transfer(to uint64)
-	Receive(m *Message)
-	SnapshotFailed(of uint64)
-	Compact(to uint64)
-	Restart()                      // what was not stored is lost
-	Store() ([]*Message, []uint64) // what is sent, and up to where it has applied, step by step
-	Change(add, remove, learn []uint64, joint, auto bool)
-	State() State
-	Start() uint64
-}

@@ -23,15 +23,18 @@ type disk struct {
 	voters *pb.ConfState
 }
 
+// node is a node of raft with its disk.
 type node struct {
 	*raft.RawNode
-	id     uint64
-	disk   disk
-	config Config
+	id                  uint64
+	disk                disk
+	config              Config
+	log                 []uint64 // as shown last
+	events, sent, boots int      // in the recording
 }
 
 // NewNode starts a node with an empty disk.
-func NewNode(id uint64, config Config) Node {
+func NewNode(id uint64, config Config) *node {
 	voters := &pb.ConfState{}
 	for n := 1; n <= config.First; n++ {
 		voters.Voters = append(voters.Voters, uint64(n))
@@ -41,6 +44,7 @@ func NewNode(id uint64, config Config) Node {
 	return n
 }
 
+// Restart forgets what was not stored.
 func (n *node) Restart() {
 	hard, _, err := n.disk.InitialState()
 	must(err)
@@ -59,7 +63,7 @@ func (n *node) Transfer(to uint64)       { n.TransferLeader(to) }
 func (n *node) Receive(m *Message)       { _ = n.Step(m.raw.(raftMessage)) }
 func (n *node) SnapshotFailed(of uint64) { n.ReportSnapshot(of, raft.SnapshotFailure) }
 
-// Store writes and applies all that the node has.
+// Store writes and applies all that the node has; it returns what is sent, and up to where it has applied, step by step.
 func (n *node) Store() (sent []*Message, applied []uint64) {
 	for n.HasReady() {
 		ready, batch := n.Ready(), len(applied)
