@@ -131,6 +131,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in wanted])
     items[:] = [item for item in items if id(item) in wanted]
+    # Those that use Spark first: idle workers take tests from the end, so one worker alone starts Java.
+    items.sort(key=lambda item: "spark" not in item.nodeid)
 
 
 def pytest_collection_finish() -> None:
