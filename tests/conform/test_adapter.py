@@ -66,8 +66,13 @@ def figures(result: SuiteResult) -> SuiteResult:
 
 
 # Without capabilities every probe is a new process and all of its history.
-LONG = [pytest.param("", kind, marks=pytest.mark.slow) for kind in ("product", "edges")]
-SHORT = [("", "classes"), ("", "walks"), *product(CAPABILITIES[1:], ("product", "classes", "edges", "walks"))]
+LONG = [pytest.param(can, kind, marks=pytest.mark.slow)
+        for can, kind in product(CAPABILITIES[:-1], ("product", "edges"))]  # fmt: skip
+SHORT = [
+    *product(CAPABILITIES, ("classes", "walks")),
+    (CAPABILITIES[-1], "product"),
+    (CAPABILITIES[-1], "edges"),
+]
 
 
 @pytest.mark.parametrize(("can", "kind"), [*SHORT, *LONG])
@@ -80,8 +85,9 @@ def test_a_process_has_the_results_of_the_same_code_in_this_process(can: str, ki
             return run_product(replayer)
         if kind == "walks":
             return run_walks(replayer, SuiteWalks(1, 3, 6))
-        # Where every probe starts a process, the classes alone.
-        return run_suite(replayer, build_suite(PROGRAM, kind, **({} if can else {"sequences": 0})))
+        # Sequences once; without capabilities every probe would start a process.
+        more = {} if can == CAPABILITIES[-1] else {"sequences": 0}
+        return run_suite(replayer, build_suite(PROGRAM, kind, **more))
 
     found = figures(run(stubborn(can)))
     assert found.divergence is None
@@ -101,8 +107,9 @@ FINDINGS: Mapping[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("can", ["", "reset,snapshot"])
-@pytest.mark.parametrize("mode", FINDINGS)
+@pytest.mark.parametrize(
+    ("mode", "can"), [*((mode, "reset,snapshot") for mode in FINDINGS), ("exits", ""), ("garbage", "")]
+)
 def test_a_failing_process_is_a_finding_with_its_last_words(mode: str, can: str):
     """The kind, the reason, the step, and the trace to it; it is found again when repeated."""
     kind, reason = FINDINGS[mode]

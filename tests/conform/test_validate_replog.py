@@ -63,7 +63,7 @@ def test_a_report_has_its_sets_in_the_words_of_the_spec_in_every_process(tmp_pat
     spoiled["after"]["hw"] = 100
     (tmp_path / "one.ndjson").write_text("\n".join([*lines[:76], json.dumps(spoiled), *lines[77:]]) + "\n")
     calls, reports = "pass_time(b1, {b2, b3}) then shrink_isr_by(b1, {b2, b3})", []
-    for seed in ("1", "2", "3", "4"):
+    for seed in ("1", "4"):  # with opposite orders in sets of these names
         done = subprocess.run(
             [sys.executable, "-m", "specchk", "validate", TRACING, "one.ndjson", "--json", "--no-power"],
             env={**os.environ, "PYTHONPATH": str(ROOT / "interp"), "PYTHONHASHSEED": seed},

@@ -116,8 +116,8 @@ def refusals(checked: CheckedSpec, model: str) -> set[str]:
 
 @pytest.mark.system
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
-def test_every_model_of_every_spec_lowers_to_a_legal_program(path: Path) -> None:
-    """verify() accepts each; refusals are diagnostics."""
+def test_every_spec_lowers_to_a_legal_program(path: Path) -> None:
+    """verify() accepts its first model; refusals are diagnostics."""
     checked = check(str(path))
-    for model in list(checked.spec.models)[:3]:
+    for model in list(checked.spec.models)[:1]:
         assert refusals(checked, model) <= {"S601", "S602", "S603"}  # what no engine checks yet

@@ -50,7 +50,7 @@ WIDE: dict[Op, tuple[Signature, ...] | tuple[Signature, Type]] = {
     **dict.fromkeys((Op.BAG_CARD, Op.BAG_ITEMS), ((HEAP,),)),
 }  # fmt: skip
 TRIED = 12  # values of each signature
-KNOWN = 3  # of which so many are known beforehand, in turn
+KNOWN = 2  # of which so many are known beforehand, in turn
 
 
 def applied(op: Op) -> Iterator[tuple[Apply, Signature]]:
