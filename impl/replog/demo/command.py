@@ -14,8 +14,6 @@ from replog.demo.story import STORIES, STORY_OF
 from replog.demo.verdict import verdict_lines
 
 TODAY = "kafka-4.1"
-MOST_PARTITIONS = 12
-"""So many fit a terminal of 24 lines, one a line."""
 
 
 @click.command()
@@ -30,14 +28,6 @@ MOST_PARTITIONS = 12
     "--story",
     type=click.Choice(list(STORIES)),
     help="What happens to the cluster; default: the story that shows the protocol's rules.",
-)
-@click.option(
-    "--partitions",
-    type=click.IntRange(1, MOST_PARTITIONS),
-    metavar="N",
-    default=1,
-    show_default=True,
-    help="Partitions of the topic, with brokers taking turns as leader; the story is about the first.",
 )
 @click.option(
     "--speed",
@@ -56,7 +46,7 @@ MOST_PARTITIONS = 12
 )
 @click.pass_context
 def command(
-    context: click.Context, protocol: str, story: str | None, partitions: int, speed: float, plain: bool,
+    context: click.Context, protocol: str, story: str | None, speed: float, plain: bool,
     directory: Path | None,
 ) -> None:  # fmt: skip
     """Run three brokers on real files, let the leader fail, and show the effect on the log.
@@ -64,42 +54,39 @@ def command(
     A table shows, for each broker, the end of its log (LEO), its high watermark (HW) and its leader epochs,
     and the in-sync replicas (ISR). With --protocol hw-truncation the brokers follow the rules of Kafka up to
     0.10, and acknowledged records are lost. Each protocol has a story that shows its rules; --story plays
-    another one under them. The exit code is 1 if the leader of a partition lacks a record that was
-    acknowledged with acks=all or read by a consumer, if brokers hold different records at the same offset,
-    or if there is no leader.
+    another one under them. The exit code is 1 if the leader lacks a record that was acknowledged
+    with acks=all or read by a consumer, if brokers hold different records at the same offset, or if there is
+    no leader.
     """
     is_live = sys.stdout.isatty() and not plain
     columns = shutil.get_terminal_size().columns - 1 if is_live else WIDTH
     screen = Screen(sys.stdout, speed, is_live, min(WIDTH, columns))
     if directory is None:
         with tempfile.TemporaryDirectory(prefix="replog-demo-") as path:
-            context.exit(perform(path, protocol, story or STORY_OF[protocol], screen, partitions))
+            context.exit(perform(path, protocol, story or STORY_OF[protocol], screen))
     if directory.exists() and any(directory.iterdir()):
         raise click.UsageError(f"{directory} is not empty")
     directory.mkdir(parents=True, exist_ok=True)
-    code = perform(str(directory), protocol, story or STORY_OF[protocol], screen, partitions)
+    code = perform(str(directory), protocol, story or STORY_OF[protocol], screen)
     for broker in sorted(directory.iterdir()):
-        for folder in [broker] if partitions == 1 else sorted(broker.iterdir()):
-            screen.say(f"inspect: replog dump {folder}")
+        screen.say(f"inspect: replog dump {broker}")
     context.exit(code)
 
 
-def perform(path: str, protocol: str, name: str, screen: Screen, partitions: int = 1) -> int:
+def perform(path: str, protocol: str, name: str, screen: Screen) -> int:
     """Play a story, print its verdict and the next command; return the exit code."""
     story = STORIES[name]
     screen.say(f"replog demo, protocol {protocol}, story {name}")
     screen.say(story.about)
     screen.say()
-    stage = Stage(path, preset(protocol), screen, skips_metadata=story.skips_metadata, partitions=partitions)
+    stage = Stage(path, preset(protocol), screen, skips_metadata=story.skips_metadata)
     stage.calm_days()
     story.run(stage)
-    verdicts = stage.reckonings()
-    for partition, verdict in verdicts.items():
-        for line in verdict_lines(verdict):
-            screen.say(line if partitions == 1 else f"{partition}  {line}")
-    same = "" if partitions == 1 else f" --partitions {partitions}"
-    screen.say(f"next: replog demo {_next(protocol, name)}{same}")
-    return int(not all(verdict.is_well for verdict in verdicts.values()))
+    verdict = stage.reckoning()
+    for line in verdict_lines(verdict):
+        screen.say(line)
+    screen.say(f"next: replog demo {_next(protocol, name)}")
+    return int(not verdict.is_well)
 
 
 def _next(protocol: str, story: str) -> str:

@@ -1,6 +1,6 @@
-"""One partition of the demo: its clients, its reportable changes, and its final state.
+"""The partition of the demo: its clients, its reportable changes, and its final state.
 
-Not here: the cluster, which all partitions share (`stage`), and what a table looks like (`tables`).
+Not here: the cluster (`stage`), and what a table looks like (`tables`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from replog.core.types import NO_LEADER, Role
 from replog.demo.clients import LedgerConsumer, LedgerProducer
 from replog.demo.files import BrokerFiles
 from replog.demo.verdict import Ending, Log, Verdict, judge
-from replog.sim.cluster.views import NodeView, PartitionView
+from replog.sim.cluster.node import Node
 from replog.sim.cluster.world import World
 
 
@@ -26,23 +26,22 @@ class ReplicaStatus:
 
 
 class StagedPartition:
-    """One partition, its producer with acks=all, and its consumer."""
+    """The partition of a world, its producer with acks=all, and its consumer."""
 
-    def __init__(self, world: World, name: str, record: str) -> None:
-        self.name = name
-        self.view = PartitionView(world, name)
-        self.producer = LedgerProducer(record, -1, self.leader)
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.producer = LedgerProducer("order", -1, self.leader)
         self.consumer = LedgerConsumer(self.leader)
-        self._seen = {broker: ReplicaStatus() for broker in self.view.nodes}
-        self._image = self.view.image
+        self._seen = {broker: ReplicaStatus() for broker in self.world.nodes}
+        self._image = self.world.image
 
     def leader(self) -> int:
         """Return the leader according to the controller."""
-        return self.view.image.leader
+        return self.world.image.leader
 
     def look(self, broker: int) -> ReplicaStatus:
         """Return the current state of a broker's replica; if it is down, only the end of its files."""
-        node = self.view.nodes[broker]
+        node = self.world.nodes[broker]
         if node.broker is None:
             return ReplicaStatus(Role.NONE, -1, node.storage.end())
         state = node.broker.replica.state
@@ -50,7 +49,7 @@ class StagedPartition:
 
     def news(self) -> Iterator[str]:
         """Yield the changes since the last call: elections, ISR, roles, truncations."""
-        before, now = self._image, self.view.image
+        before, now = self._image, self.world.image
         self._image = now
         if (now.leader, now.leader_epoch) != (before.leader, before.leader_epoch):
             who = f"broker {now.leader} leads" if now.leader >= 0 else "no leader"
@@ -66,8 +65,8 @@ class StagedPartition:
 
     def serving(self) -> tuple[int, int]:
         """Return the leader according to the controller and itself, and its HW; `NO_LEADER` if none."""
-        image = self.view.image
-        broker = None if image.leader == NO_LEADER else self.view.nodes[image.leader].broker
+        image = self.world.image
+        broker = None if image.leader == NO_LEADER else self.world.nodes[image.leader].broker
         if broker is None or broker.replica.state.role is not Role.LEADER:
             return NO_LEADER, 0
         state = broker.replica.state
@@ -76,7 +75,7 @@ class StagedPartition:
     def judge(self, serving: tuple[int, int]) -> Verdict:
         """Compare the files of stopped brokers with the clients' ledgers."""
         # From the files, not from memory: the verdict is about what would be there tomorrow.
-        logs = [_files_of(node) for node in self.view.nodes.values()]
+        logs = [_files_of(node) for node in self.world.nodes.values()]
         return judge(self.producer.promised, self.consumer.read, Ending(*serving, logs))
 
 
@@ -87,7 +86,7 @@ def _changes(broker: int, before: ReplicaStatus, now: ReplicaStatus) -> Iterator
         yield f"broker {broker}: {now.role.value} in epoch {now.epoch}, LEO {now.end}"
 
 
-def _files_of(node: NodeView) -> Log:
+def _files_of(node: Node) -> Log:
     """Read the files of a stopped broker, without changing them."""
     assert isinstance(node.storage, BrokerFiles)
     recovered = node.storage.recover()

@@ -3,21 +3,19 @@
     with stage.chapter("..."):    a heading; at the end a table of all logs
         stage.run(400)            simulated time passes, each change is a line
 
-Time is simulated, files are real.  A topic has one partition, or several, which the brokers lead in turns.
-A story is about the leader of the first one; the others lose a leader or a follower by it.
+Time is simulated, files are real.
 
-Not here: what happens (`story`), one partition (`part`), the drawing (`tables`, `screen`), the judgement
+Not here: what happens (`story`), the partition (`part`), the drawing (`tables`, `screen`), the judgement
 (`verdict`).
 """
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
 from replog.core.broker.state import Config
-from replog.core.controller.placement import assign
 from replog.core.messages import Message
 from replog.core.protocol import Protocol
 from replog.demo.clients import LedgerProducer
@@ -31,7 +29,7 @@ from replog.sim.cluster.options import WorldOptions
 from replog.sim.cluster.world import START_MS, World
 
 BROKERS = 3
-TOPIC = "t"
+KEY = ("t", 0)
 SESSION_MS = 3_000
 LAG_MS = 4_000
 CONFIG = Config(lag_ms=LAG_MS, fetch_timeout_ms=1_000, fetch_backoff_ms=300, hw_checkpoint_ms=5_000)
@@ -56,65 +54,38 @@ class Cables(Network):
 class Stage:
     """One performance: the cluster, its clients, and the events of a story."""
 
-    def __init__(
-        self, path: str, rules: Protocol, screen: Screen, *, skips_metadata: bool = False, partitions: int = 1
-    ) -> None:
+    def __init__(self, path: str, rules: Protocol, screen: Screen, *, skips_metadata: bool = False) -> None:
         self._screen = screen
         self._path = path
         self.cables = Cables()
-        # By Kafka's rule, with its two random numbers 0: broker 0 is the first replica of the first.
-        placed = assign(range(BROKERS), partitions, BROKERS)
-        several = {f"{TOPIC}-{number}": replicas for number, replicas in enumerate(placed)}
-        storages = (self._files(b, n, partitions) for b in count() for n in range(partitions))
+        storages = (BrokerFiles(self._folder(broker), KEY) for broker in count())
         options = WorldOptions(
-            BROKERS, 2, rules, CONFIG, SESSION_MS, skips_metadata, make_storage=lambda: next(storages),
-            partitions=several if partitions > 1 else {},
-        )  # fmt: skip
+            BROKERS, 2, rules, CONFIG, SESSION_MS, skips_metadata, make_storage=lambda: next(storages)
+        )
         self.world = World(options, self.cables)
-        # Of several partitions each has records of its own, so that one in the wrong place is detected.
-        self.parts = [
-            StagedPartition(self.world, name, "order" if partitions == 1 else f"order of {name}")
-            for name in self.world.partitions
-        ]
+        self.part = StagedPartition(self.world)
         self.stubborn = LedgerProducer("click", 1, lambda: 0, interval_ms=60, is_active=False)
 
     def _folder(self, broker: int) -> str:
         return f"{self._path}/broker-{broker}"
 
-    def _files(self, broker: int, number: int, partitions: int) -> BrokerFiles:
-        """Return the log directory of a broker; for several partitions, one for each."""
-        folder = self._folder(broker)
-        return BrokerFiles(folder if partitions == 1 else f"{folder}/data-{number}", (TOPIC, number))
-
     def brokers(self) -> list[int]:
-        """Return all brokers: the leader of the first partition, and the others in order."""
-        leader = self.parts[0].leader()
+        """Return all brokers: the leader, and the others in order."""
+        leader = self.part.leader()
         return [leader, *(broker for broker in range(BROKERS) if broker != leader)]
 
     def calm_days(self) -> None:
         """Start all brokers and clients: the first chapter of every story."""
-        number = len(self.parts)
-        partitions = "one partition" if number == 1 else f"{number} partitions"
-        with self.chapter(f"Three brokers, {partitions}, min.insync.replicas 2."):
+        with self.chapter("Three brokers, one partition, min.insync.replicas 2."):
             for broker in range(BROKERS):
                 self.world.restart(broker)
-            for place, part in enumerate(self.parts):
-                name = "" if number == 1 else part.name
-                self.world.start_client(-10 - 3 * place, part.producer, 10, name)
-                if place == 0:
-                    self.world.start_client(-11, self.stubborn, 10, name)
-                self.world.start_client(-12 - 3 * place, part.consumer, 10, name)
-            if number > 1:
-                self._spread_leaders()
+            for address, client in (
+                (-10, self.part.producer),
+                (-11, self.stubborn),
+                (-12, self.part.consumer),
+            ):
+                self.world.start_client(address, client, 10)
             self.run(7_600)
-
-    def _spread_leaders(self) -> None:
-        """Make each partition's first replica its leader: the first broker that was up leads all of them."""
-        self.run(500)
-        for part in self.parts:
-            self.world.focus = part.name
-            self.world.elect_preferred()
-        self.world.focus = self.parts[0].name
 
     def click(self, broker: int, duration_ms: int) -> None:
         """Write records with acks=1 to one broker, whether or not it leads."""
@@ -136,33 +107,31 @@ class Stage:
     def last_days(self, duration_ms: int) -> None:
         """Let the cluster work, stop the producers, and wait until the last records are copied."""
         self.run(duration_ms)
-        for part in self.parts:
-            part.producer.is_active = False
+        self.part.producer.is_active = False
         self.run(1_500)
 
-    def reckonings(self) -> Mapping[str, Verdict]:
+    def reckoning(self) -> Verdict:
         """Stop all brokers, read their files, and compare them with the clients' ledgers."""
-        serving = [part.serving() for part in self.parts]
+        serving = self.part.serving()
         for node in self.world.nodes.values():
             self.world.stop(node.broker_id)
-        return {part.name: part.judge(ends) for part, ends in zip(self.parts, serving, strict=True)}
+        return self.part.judge(serving)
 
     @contextmanager
     def chapter(self, text: str) -> Iterator[None]:
         """Print the heading of a chapter, and at its end the table of all logs."""
         self._screen.say(f"--- {text}")
         yield
-        self._screen.keep(table_of(self.parts))
+        self._screen.keep(table_of(self.part))
 
     def run(self, duration_ms: int) -> None:
         """Let simulated time pass, reporting each change."""
         rung: list[None] = []
         self.world.schedule(duration_ms, Call(lambda: rung.append(None)))
         while not rung and self.world.step():
-            for part in self.parts:
-                for line in part.news():
-                    self._say(line if len(self.parts) == 1 else f"{part.name}  {line}")
-            self._screen.frame(self.world.now_ms, table_of(self.parts))
+            for line in self.part.news():
+                self._say(line)
+            self._screen.frame(self.world.now_ms, table_of(self.part))
 
     def _say(self, text: str) -> None:
         self._screen.say(f"{(self.world.now_ms - START_MS) / 1000:7.2f} s  {text}")

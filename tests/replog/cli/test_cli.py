@@ -294,23 +294,6 @@ def test_the_demo_of_todays_rules_loses_nothing(tmp_path: Path) -> None:
     assert (refused.returncode, "is not empty" in refused.stderr) == (2, True)
 
 
-def test_the_demo_of_several_partitions_has_a_line_for_each(tmp_path: Path) -> None:
-    """Their leaders are spread, each has a verdict, and each broker a log directory for each."""
-    files = tmp_path / "files"
-    shown = replog("demo", "--partitions", "3", "--directory", files)
-    assert shown.returncode == 0
-    tables = re.findall(r"^  t-(\d) +(\d) +\d+ \{0,1,2\} ", shown.stdout, re.MULTILINE)
-    assert tables[:3] == [("0", "0"), ("1", "1"), ("2", "2")]
-    verdicts = re.findall(r"^t-(\d)  All \d+ records acknowledged", shown.stdout, re.MULTILINE)
-    assert verdicts == ["0", "1", "2"]
-    assert all(len(line) < 80 for line in shown.stdout.replace(str(files), "files").splitlines())
-    assert shown.stdout.count("\ninspect: replog dump ") == 9
-    for number in range(3):
-        dumped = replog("dump", files / "broker-1" / f"data-{number}")
-        assert (dumped.returncode, f"t-{number}" in dumped.stdout) == (0, True)
-    assert "next: replog demo --protocol hw-truncation --partitions 3" in shown.stdout
-
-
 def test_the_demo_of_yesterdays_rules_loses_and_diverges() -> None:
     """The bounced follower cuts at its high watermark, is elected, and acknowledged records are lost."""
     shown = replog("demo", "--protocol", "hw-truncation")
