@@ -5,18 +5,21 @@
 One producer writes numbered records with acks=all, one at a time, each repeated under its sequence number
 until it is acknowledged.  Meanwhile a seeded hand kills (-9), pauses, cuts and slows links, elects, reassigns
 and changes min.insync.replicas.  Then the cluster is healed and stopped.  Nothing may be named in its
-folders, and every acknowledged record must be there once, at the offset of its acknowledgement.
+folders, every acknowledged record must be there once, at the offset of its acknowledgement, and the logs of
+all nodes must be a behaviour of kafka_recorded.spec.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import resource
+import shutil
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parents[2])
@@ -27,21 +30,25 @@ from conformance.apache_kafka.deciding import Deciding, Refusal, deciding  # noq
 from conformance.apache_kafka.judging import judge  # noqa: E402
 from conformance.apache_kafka.links import Pattern  # noqa: E402
 from conformance.apache_kafka.nodes import wait_for  # noqa: E402
+from conformance.apache_kafka.recordings import validate, write_recordings  # noqa: E402
 from conformance.apache_kafka.releases import NEWEST, RELEASES, Release, jar  # noqa: E402
 from conformance.apache_kafka.schemas import METADATA, Schemas  # noqa: E402
+from conformance.apache_kafka.settings import RECORDED  # noqa: E402
 from conformance.apache_kafka.wire import Api, Connection  # noqa: E402
 
 TOPIC = "orders"
 ACKNOWLEDGED, DUPLICATE, OUT_OF_ORDER = 0, 46, 45
 SETTINGS = {"replica.lag.time.max.ms": "3000", "log.segment.bytes": "1048576"}
+CLOCK_ERROR_S = 0.02  # one clock; a line is written some milliseconds after its step
 SESSION = {101: {"broker.session.timeout.ms": "6000"}}
 
 
 class Writer(threading.Thread):
     """The producer: what has been acknowledged, by offset, and what it noticed."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, pause_s: float) -> None:
         super().__init__(daemon=True)
+        self._pause_s = pause_s
         self.acked: dict[int, bytes] = {}
         self.notes: list[str] = []
         self.ends = threading.Event()
@@ -62,6 +69,7 @@ class Writer(threading.Thread):
                 if offset >= 0:
                     self.acked[offset] = value
                 sequence, number = sequence + 1, number + 1
+                time.sleep(random.uniform(0, 2 * self._pause_s))
 
     def _attempt(self, value: bytes, producer: Producer) -> tuple[int, int]:
         data = batch_of([value], producer, int(time.time() * 1000))
@@ -154,14 +162,16 @@ class Hand:
         )
 
 
-def run(release: Release, seed: int, seconds: float) -> tuple[str, list[str]]:
+def run(
+    release: Release, seed: int, seconds: float, pause_s: float, keep: Path | None
+) -> tuple[str, list[str]]:
     """One run: what was done, and all that is wrong."""
-    with Cluster(Plan(release, settings=SETTINGS, settings_of=SESSION)) as cluster:
+    with Cluster(Plan(release, settings=SETTINGS, settings_of=SESSION, levels=RECORDED)) as cluster:
         cluster.wait_until_ready()
         cluster.create_topic(TOPIC, [list(BROKERS)], {"min.insync.replicas": "2"})
         controller = deciding(cluster, TOPIC)
         wait_for(controller.latest, "the topic")
-        writer, hand = Writer(cluster), Hand(cluster, controller, seed)
+        writer, hand = Writer(cluster, pause_s), Hand(cluster, controller, seed)
         writer.start()
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -180,8 +190,36 @@ def run(release: Release, seed: int, seconds: float) -> tuple[str, list[str]]:
         for broker in BROKERS:
             wrong += lost(cluster.log_folder(broker) / f"{TOPIC}-0", broker, writer.acked)
         judged = time.monotonic() - judged
+        files = [cluster.folder / f"{node}.log" for node in cluster.nodes]
+        if keep is not None:
+            for path in (*files, *folders):
+                (shutil.copy if path.is_file() else shutil.copytree)(path, keep / path.name)
+        explained, unexplained = explain(files, cluster.folder / "recordings")
+    wrong += unexplained
     done = ", ".join(f"{name} {count}" for name, count in sorted(hand.done.items()))
-    return f"{len(writer.acked)} acknowledged, {epochs + 1} epochs, judged in {judged:.1f} s; {done}", wrong
+    parts = (
+        f"{len(writer.acked)} acknowledged",
+        f"{epochs + 1} epochs",
+        f"judged in {judged:.1f} s",
+        explained,
+    )
+    return f"{', '.join(parts)}; {done}", wrong
+
+
+def explain(files: Sequence[Path], into: Path) -> tuple[str, list[str]]:
+    """What the logs of all nodes are worth, and the report on them if the spec does not explain them."""
+    begun = time.process_time() + _of_children()
+    written = write_recordings(files, into, CLOCK_ERROR_S, [f"{TOPIC}-0"])
+    code, report = validate(list(written))
+    (reading,) = written.values()
+    cost = time.process_time() + _of_children() - begun
+    text = f"{len(reading.events)} events explained in {cost:.1f} s of CPU ({reading})"
+    return text, report.splitlines()[:40] if code else []
+
+
+def _of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _is_healed(controller: Deciding) -> bool:
@@ -216,10 +254,17 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pause", type=float, default=0.02, help="mean time between two records, in seconds")
+    parser.add_argument(
+        "--keep", type=Path, help="copy the brokers' logs and folders to a new folder in this one"
+    )
     options = parser.parse_args()
     total = 0
     for number in range(options.seed, options.seed + options.runs):
-        done, wrong = run(RELEASES[options.release], number, options.seconds)
+        keep = options.keep and options.keep / f"seed-{number}"
+        if keep:
+            keep.mkdir(parents=True)
+        done, wrong = run(RELEASES[options.release], number, options.seconds, options.pause, keep)
         print(f"{options.release} seed {number}: {done}; wrong: {len(wrong) or 'nothing'}", flush=True)
         for line in wrong[:10]:
             print(f"  {line}", flush=True)

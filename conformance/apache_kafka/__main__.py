@@ -10,7 +10,9 @@ import click
 from conformance.apache_kafka.agents import agent_jar
 from conformance.apache_kafka.folders import NoFolder
 from conformance.apache_kafka.judging import judge
+from conformance.apache_kafka.logs import Unread
 from conformance.apache_kafka.matrix import ATTEMPTS, Cell, append_cell, missing, read_cells, rewrite
+from conformance.apache_kafka.recordings import validate, write_recordings
 from conformance.apache_kafka.releases import NEWEST, RELEASES, Unavailable, jar, jars
 from conformance.apache_kafka.schemas import METADATA, Schemas
 from conformance.apache_kafka.stories import STORIES, Outcome, run_story
@@ -75,6 +77,28 @@ def folders(directories: tuple[Path, ...]) -> None:
     click.echo(judgement)
     if judgement.faults:
         raise click.exceptions.Exit(1)
+
+
+@main.command()
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+@click.option("--into", required=True, type=click.Path(path_type=Path), help="For the recordings.")
+@click.option(
+    "--partition", "partitions", multiple=True, help="Such as orders-0; by default all that were created."
+)
+@click.option("--within", default=0.02, show_default=True, help="The error of the nodes' clocks, in seconds.")
+def logs(files: tuple[Path, ...], into: Path, partitions: tuple[str, ...], within: float) -> None:
+    """Explain the logs of all nodes, partition by partition (docs/check-your-cluster.md)."""
+    try:
+        written = write_recordings(files, into, within, partitions)
+    except Unread as error:
+        raise click.UsageError(str(error)) from None
+    for folder, reading in written.items():
+        click.echo(f"{folder.name}: {reading}")
+    code, report = validate(list(written))
+    click.echo(report, nl=False)
+    raise click.exceptions.Exit(code)
 
 
 @main.command()

@@ -31,7 +31,18 @@ _BROKER = {
     "transaction.state.log.num.partitions": "1",
 }
 _LOGGERS = {"org.apache.kafka": "INFO", "kafka": "INFO", "state.change.logger": "INFO"}
-_PATTERN = "[%d] %p %m (%c)%n"
+PATTERN = "[%d] %p [%t] %m (%c)%n"
+# What says each step of replication (docs/check-your-cluster.md).
+RECORDED = {
+    "kafka.cluster": "TRACE",
+    "kafka.server.ReplicaFetcherThread": "TRACE",
+    "org.apache.kafka.controller": "DEBUG",
+    "org.apache.kafka.server.partition": "TRACE",
+    "org.apache.kafka.server.replica": "TRACE",
+    "org.apache.kafka.storage.internals.epoch": "DEBUG",
+    "org.apache.kafka.storage.internals.log.UnifiedLog": "TRACE",
+    "state.change.logger": "TRACE",
+}
 
 
 class Ports(Struct, frozen=True):
@@ -130,7 +141,7 @@ def write_logging(folder: Path, release: Release, levels: Mapping[str, str]) -> 
         named = "".join(f'<Logger name="{name}" level="{level}"/>' for name, level in loggers.items())
         path.write_text(
             '<Configuration><Appenders><File name="F" fileName="${sys:logs}/${sys:node}.log">'
-            f'<PatternLayout pattern="{_PATTERN}"/></File></Appenders>'
+            f'<PatternLayout pattern="{PATTERN}"/></File></Appenders>'
             f'<Loggers><Root level="WARN"><AppenderRef ref="F"/></Root>{named}</Loggers></Configuration>\n',
             encoding="utf-8",
         )
@@ -141,7 +152,7 @@ def write_logging(folder: Path, release: Release, levels: Mapping[str, str]) -> 
         "appender.F": "org.apache.log4j.FileAppender",
         "appender.F.File": "${logs}/${node}.log",
         "appender.F.layout": "org.apache.log4j.PatternLayout",
-        "appender.F.layout.ConversionPattern": _PATTERN,
+        "appender.F.layout.ConversionPattern": PATTERN,
     }
     named_loggers = {f"logger.{name}": level for name, level in loggers.items()}
     write_properties(path, {f"log4j.{name}": value for name, value in {**appender, **named_loggers}.items()})

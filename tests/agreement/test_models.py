@@ -41,6 +41,7 @@ ALWAYS = {
 }
 # For walk-throughs and recordings, or searched by tests/specs: no two searches of them end in minutes.
 TOO_LARGE = {
+    "kafka_recorded.spec": {"logs"},
     "raft/etcd_raft.spec": {"two_terms", "counts_older_entries", "four_terms", "recordings"},
     "raft/etcd_raft_changes.spec": {"changes"},
     "raft/etcd_raft_membership.spec": {"large", "three_terms", "elected_at_once"},
