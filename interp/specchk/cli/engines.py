@@ -75,7 +75,7 @@ class EngineChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class CheckpointChoice:
     """Where a long search keeps its states."""
 
     heading: ClassVar[str] = "Long searches"

@@ -79,6 +79,6 @@ def _address_of(place: str) -> tuple[str, int] | None:
     return endpoint.hostname or host, endpoint.port or (80 if endpoint.scheme == "http" else 443)
 
 
-def as_all_name_it(place: str) -> str:
+def absolute_uri(place: str) -> str:
     """A path or URI independent of the process's directory, since executors have another one."""
     return str(Path(place).absolute()) if len(urlsplit(place).scheme) <= 1 else place

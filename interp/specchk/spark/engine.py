@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 from pyspark import SparkContext
 
-from specchk.export.places import answering, as_all_name_it, storage_at
+from specchk.export.places import absolute_uri, answering, storage_at
 from specchk.export.storage import Storage, Unwritable
 from specchk.guardian import temporary_folder
 from specchk.ir.program import Program
@@ -92,7 +92,7 @@ def search(
             temporary_folder("specchk-ledger-") as folder,
         ):
             return _searched(program, options, on_progress, context, folder)
-    place = as_all_name_it(options.ledger)
+    place = absolute_uri(options.ledger)
     storage = answering(place)
     if options.resume:
         ledger.require_search(storage)

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from specchk.cli.common import Limits, ModelChoice, rejections
-from specchk.cli.engines import EngineChoice, Keeping, explore
+from specchk.cli.engines import CheckpointChoice, EngineChoice, explore
 from specchk.cli.groups import GroupedCommand, option, takes
-from specchk.cli.options.certificate import Certifying
+from specchk.cli.options.certificate import CertificateChoice
 from specchk.cli.options.export import ExportChoice
-from specchk.cli.options.forms import Clearer, Outputs, finish, presented
-from specchk.cli.options.prove import Proving, finish_proof
+from specchk.cli.options.forms import ClarityChoice, Outputs, finish, presented
+from specchk.cli.options.prove import ProofChoice, finish_proof
 from specchk.cli.options.repeating import watched
 from specchk.cli.options.spark import ClusterSearch
 from specchk.ir.ignored import refuse_ignored
@@ -42,14 +42,14 @@ class SearchChoice:
 @click.command("run", cls=GroupedCommand)
 @takes(
     choice=ModelChoice, engine=EngineChoice, way=SearchChoice, outputs=Outputs, limits=Limits,
-    clearer=Clearer, proving=Proving, certifying=Certifying, keeping=Keeping,
-    cluster=ClusterSearch, exporting=ExportChoice,
+    clarity=ClarityChoice, unbounded=ProofChoice, certificate=CertificateChoice,
+    checkpoints=CheckpointChoice, cluster=ClusterSearch, exporting=ExportChoice,
 )  # fmt: skip
 @watched
 def command(
     choice: ModelChoice, engine: EngineChoice, way: SearchChoice, outputs: Outputs, limits: Limits,
-    clearer: Clearer, proving: Proving, certifying: Certifying, keeping: Keeping,
-    cluster: ClusterSearch, exporting: ExportChoice,
+    clarity: ClarityChoice, unbounded: ProofChoice, certificate: CertificateChoice,
+    checkpoints: CheckpointChoice, cluster: ClusterSearch, exporting: ExportChoice,
 ) -> None:  # fmt: skip
     """Check the properties of one model of the spec FILE; - is standard input.
 
@@ -58,36 +58,36 @@ def command(
     reason, 30 the spec was rejected.
     """
     outputs.check()
-    proving.check(outputs)
-    certifying.check(engine.engine, proves=proving.prove, k=proving.k)
-    cluster.check(engine.engine, resume=keeping.resume)
-    exporting.check(engine.engine, proves=proving.is_requested)
+    unbounded.check(outputs)
+    certificate.check(engine.engine, proves=unbounded.prove, k=unbounded.k)
+    cluster.check(engine.engine, resume=checkpoints.resume)
+    exporting.check(engine.engine, proves=unbounded.is_requested)
     parts: list[Any] = []
-    chosen = cluster.applied(keeping.applied(engine.chosen()), resume=keeping.resume)
-    chosen = certifying.applied(chosen, parts)
+    chosen = cluster.applied(checkpoints.applied(engine.chosen()), resume=checkpoints.resume)
+    chosen = certificate.applied(chosen, parts)
     chosen, exported = exporting.applied(chosen)
-    with limits.watched(spills=keeping.spill is not None) as budget:
-        instance = choice.instance(as_json=outputs.as_json, is_verified=proving.is_requested)
+    with limits.watched(spills=checkpoints.spill is not None) as budget:
+        instance = choice.instance(as_json=outputs.as_json, is_verified=unbounded.is_requested)
         if exporting.export is not None:
             with rejections(as_json=outputs.as_json):
                 refuse_ignored(instance.program, "an export has")
         shown = outputs.shown(instance)  # before the search: a mistake in one is reported at once
-        if proving.is_requested:
-            answer = proving.answer(instance, budget, engine.workers, as_json=outputs.as_json)
+        if unbounded.is_requested:
+            answer = unbounded.answer(instance, budget, engine.workers, as_json=outputs.as_json)
         else:
             # A certificate lists states unchanged, and its checker does not support renamings.
-            symmetry = not way.no_symmetry and certifying.certificate is None
+            symmetry = not way.no_symmetry and certificate.certificate is None
             options = Options(budget, symmetry, way.keep_going, way.strict, lowered=instance.lowered)
             answer = explore(instance.program, options, engine=chosen, quiet=outputs.as_json)
     if isinstance(answer, Proof):
-        with certifying.of_proof(choice, instance, answer) as proof:
+        with certificate.of_proof(choice, instance, answer) as proof:
             finish_proof(proof, as_json=outputs.as_json)
-    chosen_from = None if proving.is_requested else clearer
+    chosen_from = None if unbounded.is_requested else clarity
     instance, outcome = presented(instance, answer, limits, budget, shown, chosen_from)
-    if proving.is_requested:
+    if unbounded.is_requested:
         finish(instance, outcome, outputs, "")
     again = _next(choice, engine.engine, outcome, outputs)
-    with exported.reported(), certifying.of_search(choice, instance, outcome, parts) as certified:
+    with exported.reported(), certificate.of_search(choice, instance, outcome, parts) as certified:
         finish(instance, certified, outputs, again)
 
 

@@ -74,11 +74,11 @@ class PipelineChoice:
         """The campaign, run by executors; and the reason why its tables are unusable, if they are."""
         room = loaded("specchk.spark.pipeline.tables", NO_PYSPARK)
         files = loaded("specchk.spark.pipeline.files", NO_PYSPARK)
-        places = [files.as_all_name_it(place) for place in recordings]
+        places = [files.absolute_uri(place) for place in recordings]
         if self.tables is None:
             work = CrewExplainer(cls, checked, wanted, crew, files.read)
             return self._done(work, places, None, files.RecordingListing()), ""
-        tables = room.TablesAt(files.as_all_name_it(self.tables), dict(TABLES))
+        tables = room.TablesAt(files.absolute_uri(self.tables), dict(TABLES))
         with tables.claimed(f"the recordings of {cls.__name__}", may_continue=self.is_followed):
             work = CrewExplainer(cls, checked, wanted, crew, files.read, tables)
             campaign = self._done(work, places, tables, files.RecordingListing())

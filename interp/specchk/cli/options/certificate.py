@@ -24,7 +24,7 @@ R = TypeVar("R", Outcome, Proof)
 
 
 @dataclass(frozen=True, slots=True)
-class Certifying:
+class CertificateChoice:
     """The file of a certificate."""
 
     heading: ClassVar[str] = "Unbounded offsets"

@@ -79,7 +79,7 @@ class Outputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Clearer:
+class ClarityChoice:
     """The choice of counterexamples among the shortest."""
 
     heading: ClassVar[str] = "Choice of counterexamples"
@@ -94,8 +94,8 @@ class Clearer:
         """The outcome, with the best counterexamples if they were requested."""
         if not self.optimal and self.several is None:
             return outcome
-        clearer: Outcome = loaded("specchk.cli.clarity").clearer(instance, outcome, self.several or 1)
-        return clearer
+        clearest: Outcome = loaded("specchk.cli.clarity").clearer(instance, outcome, self.several or 1)
+        return clearest
 
 
 def expressions(
@@ -114,7 +114,7 @@ def counterexample(outcome: Outcome) -> tuple[Trace, Violation] | None:
 
 def presented(
     instance: Instance, outcome: Outcome, limits: Limits, budget: Budget,
-    shown: tuple[FurtherExpression, ...], clearer: Clearer | None = None,
+    shown: tuple[FurtherExpression, ...], clarity: ClarityChoice | None = None,
 ) -> tuple[Instance, Outcome]:  # fmt: skip
     """The outcome with the counterexamples and the values of expressions that were requested.
 
@@ -122,8 +122,8 @@ def presented(
     """
     try:
         with limits.watched_after(budget, PRESENTED_S):
-            if clearer is not None:
-                outcome = clearer.applied(instance, outcome)
+            if clarity is not None:
+                outcome = clarity.applied(instance, outcome)
             if shown:
                 instance, outcome = with_shown(instance, outcome, shown)
     except LimitReached:

@@ -22,7 +22,7 @@ from specchk.search.verdict import Inconclusive, Outcome, Statistics
 
 
 @dataclass(frozen=True, slots=True)
-class Proving:
+class ProofChoice:
     """A proof, or a check of all behaviours of some length, for unbounded offsets."""
 
     heading: ClassVar[str] = "Unbounded offsets"
@@ -74,14 +74,16 @@ def finish_proof(proof: Proof, *, as_json: bool) -> NoReturn:
     )  # fmt: skip
 
 
-def _proof(instance: Instance, proving: Proving, limits: Budget, workers: int, *, as_json: bool) -> Proof:
+def _proof(
+    instance: Instance, unbounded: ProofChoice, limits: Budget, workers: int, *, as_json: bool
+) -> Proof:
     engine = loaded("specchk.symbolic.induction.prove")
-    options = engine.ProofOptions(proving.k or 1, workers, proving.query_seconds, limits)
+    options = engine.ProofOptions(unbounded.k or 1, workers, unbounded.query_seconds, limits)
     try:
         program, suggestion = instance.program, None
         # Before the proof: with the lemmas among the invariants it is a proof of these as well, so that a
         # wrong one fails and proves nothing.
-        if proving.suggest:
+        if unbounded.suggest:
             suggestion = _suggestion(instance, limits)
             lemmas = tuple([prop for prop, _ in suggestion.lemmas])
             program = replace(program, invariants=(*program.invariants, *lemmas))
@@ -110,11 +112,11 @@ def _unencodable(instance: Instance, reason: Exception, *, as_json: bool) -> Inc
     return Inconclusive(f"this model cannot be encoded: {reason}", budget=False)
 
 
-def _bounded(instance: Instance, proving: Proving, limits: Budget, *, as_json: bool) -> Outcome:
+def _bounded(instance: Instance, unbounded: ProofChoice, limits: Budget, *, as_json: bool) -> Outcome:
     engine = loaded("specchk.symbolic.induction.bmc")
     program = instance.program
     try:
-        outcome: Outcome = engine.bounded(program, proving.depth, limits, proving.query_seconds)
+        outcome: Outcome = engine.bounded(program, unbounded.depth, limits, unbounded.query_seconds)
     except loaded("specchk.symbolic.induction.encode.scope").Unencodable as reason:
         verdict = _unencodable(instance, reason, as_json=as_json)
         nothing = Statistics(distinct=0, generated=0, depth=1, levels=(), seconds=0.0, queries=0)

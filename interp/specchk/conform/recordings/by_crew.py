@@ -83,10 +83,10 @@ class CrewExplainer(Struct, frozen=True):
         pieces = [(PlacedRecording(number, places[number]), event) for number, event in chosen]
         job = partial(contradicting, self.wanted, self.read)
         try:
-            found = self.crew.each(job, pieces, f"{self.cls.__name__}: smallest contradictions")
+            answers = self.crew.each(job, pieces, f"{self.cls.__name__}: smallest contradictions")
         except LostWork:
             return tally  # of use to a reader, and no part of the verdict
-        return all_contradicted(tally, dict(zip((number for number, _ in chosen), found, strict=True)))
+        return all_contradicted(tally, dict(zip((number for number, _ in chosen), answers, strict=True)))
 
     def _done(self, wave: Sequence[Piece], write: bool = True) -> list[PieceAnswer]:
         job = Explaining(self.wanted, self.checked.spec.source.path, self.read, self.write if write else None)

@@ -78,12 +78,14 @@ def run_campaign(
     wanted = replace(wanted, recordings=len(paths))
     parts = _explained(cls, checked, paths, shares_of(cls, paths, workers), wanted)
     # As the files are, whichever process has explained which.
-    results = tuple(one for _, one in sorted(chain.from_iterable(parts), key=itemgetter(0)))
+    results = tuple(result for _, result in sorted(chain.from_iterable(parts), key=itemgetter(0)))
     tally = tally_of(results)
     chosen = to_contradict(tally, wanted)
-    found = _contradictions(cls, checked, {number: paths[number] for number, _ in chosen}, chosen, wanted)
-    results = tuple(contradicted(number, one, found) for number, one in enumerate(results))
-    tally = all_contradicted(tally, found)
+    contradictions = _contradictions(
+        cls, checked, {number: paths[number] for number, _ in chosen}, chosen, wanted
+    )
+    results = tuple(contradicted(number, result, contradictions) for number, result in enumerate(results))
+    tally = all_contradicted(tally, contradictions)
     return concluded(cls, tally, wanted, perf_counter() - begun, workers, results)
 
 
@@ -113,20 +115,24 @@ Contradictions = Mapping[int, Contradiction | None]
 
 def to_contradict(tally: Tally, wanted: CampaignOptions) -> list[tuple[int, int]]:
     """The recordings whose smallest contradiction is to be found, by number, with their events."""
-    pairs = [(number, one.blocked) for number, one in tally.blocked.kept[: wanted.contradictions]]
+    pairs = [(number, result.blocked) for number, result in tally.blocked.kept[: wanted.contradictions]]
     return [(number, blocked.number) for number, blocked in pairs if blocked and not blocked.invariant]
 
 
-def contradicted(number: int, result: RecordingResult, found: Contradictions) -> RecordingResult:
+def contradicted(
+    number: int, result: RecordingResult, contradictions: Contradictions
+) -> RecordingResult:  # fmt: skip
     """A result with its smallest contradiction, if there is one."""
-    if result.blocked is None or number not in found:
+    if result.blocked is None or number not in contradictions:
         return result
-    return replace(result, blocked=replace(result.blocked, contradiction=found[number]))
+    return replace(result, blocked=replace(result.blocked, contradiction=contradictions[number]))
 
 
-def all_contradicted(tally: Tally, found: Contradictions) -> Tally:
+def all_contradicted(tally: Tally, contradictions: Contradictions) -> Tally:
     """A tally with the smallest contradictions of its blocked recordings."""
-    kept = tuple((number, contradicted(number, one, found)) for number, one in tally.blocked.kept)
+    kept = tuple(
+        (number, contradicted(number, result, contradictions)) for number, result in tally.blocked.kept
+    )
     return replace(tally, blocked=Firsts(tally.blocked.count, kept))
 
 
@@ -138,11 +144,11 @@ def _contradictions(
     shares = [chosen[number::workers] for number in range(workers)]
 
     def share(mine: Sequence[tuple[int, int]]) -> dict[int, Contradiction | None]:
-        one = RecordingExplainer(cls, checked, wanted)
-        return {n: one.contradiction(partial(cls.read, paths[n]), at) for n, at in mine}
+        explainer = RecordingExplainer(cls, checked, wanted)
+        return {n: explainer.contradiction(partial(cls.read, paths[n]), at) for n, at in mine}
 
     parts = each([partial(share, mine) for mine in shares], workers, PASSING) if chosen else []
-    return {n: one for part in parts for n, one in part.items()}
+    return {n: contradiction for part in parts for n, contradiction in part.items()}
 
 
 def _vacuous(cls: type[Tracing], tally: Tally, wanted: CampaignOptions) -> tuple[str, ...]:

@@ -19,10 +19,10 @@ from msgspec import Struct
 from pyarrow import fs
 
 from specchk.export.arrow import system_of
-from specchk.export.places import as_all_name_it, local_path
+from specchk.export.places import absolute_uri, local_path
 from specchk.search.engine import Unusable
 
-__all__ = ["RecordingListing", "as_all_name_it", "listed", "names_in", "read", "size_of"]
+__all__ = ["RecordingListing", "absolute_uri", "listed", "names_in", "read", "size_of"]
 SUFFIX = ".ndjson"
 
 
