@@ -97,7 +97,7 @@ def test_all_oracles_hold_under_every_profile(name):
 @pytest.mark.parametrize("weather", ["blackout", "flush"])
 def test_a_cluster_that_died_as_a_whole_is_led_again_and_keeps_what_was_acknowledged(weather, name):
     """Every process killed, or all power cut with flushed logs: the last member, or last leader, leads."""
-    reports = simulate_many(100, 15, weather, name)
+    reports = simulate_many(100, 8, weather, name)
     assert [report.text() for report in reports if report.is_failure] == []
     assert sum(report.faults["blackout"] for report in reports) > len(reports)
     unclean = sum(report.figures.unclean_elections for report in reports)
