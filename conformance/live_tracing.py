@@ -19,12 +19,15 @@ from typing import Any, ClassVar
 
 from cluster_tracing import CONTROLLER, FAULTS, Field
 from specchk.conform.contract.recording import Event, Recording
-from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Ways, event
+from specchk.conform.contract.tracing import ANY, Call, ImpossibleEvent, Meaning, Ways, event
 from specchk.ir.program import Program
 from tracing import TIMED, ReplogTracing
 
 # No offset is enumerated, so there is room for all.
 ROOMS = MappingProxyType({**dict.fromkeys((*FAULTS, "MaxVersion"), 128), "MaxEpoch": 8, "MaxOffset": 4096})
+
+
+MOMENTS = 32  # how many decisions a leader may be behind
 
 
 class LiveTracing(ReplogTracing):
@@ -39,13 +42,19 @@ class LiveTracing(ReplogTracing):
         super().__init__(program, recording)
         self._ends: dict[int, int] = {}
         self._applied: set[int] = set()
+        self._moments = [(0, 0)]  # the versions of metadata, each with what the spec calls it
 
     @classmethod
     def constants(cls, recording: Recording) -> Mapping[str, str]:
         """The bounds, and that a start is a crash."""
         starts = sum(one["event"] == "start" for one in recording.events)
         room = str(max(-(-(starts + 1) // 128), 1) * 128)
-        return {**super().constants(recording), "one_record": "false", "MaxCrashes": room}
+        return {
+            **super().constants(recording),
+            "one_record": "false",
+            "MaxMoments": str(MOMENTS - 1),
+            "MaxCrashes": room,
+        }
 
     def message(self, found: Event) -> Iterator[tuple[Field, Any]]:
         """The request, or the end of its answer; of a proposal the verdict."""
@@ -117,19 +126,33 @@ class LiveTracing(ReplogTracing):
     @event("lead", "follow")
     def change(self, found: Event) -> Ways:
         """Metadata are applied; the first of all are those with which a recording begins."""
-        action = "become_leader" if found["event"] == "lead" else "become_follower"
-        call = Call(action, (self.me(found), found.get("epoch", ANY)))
+        if found["event"] == "lead":
+            call = Call("lead_by", (self.me(found), self._heard(found)))
+        else:
+            call = Call("become_follower", (self.me(found), found.get("epoch", ANY)))
         is_first = found["at"] not in self._applied and found.get("epoch") == 0
         self._applied.add(found["at"])
         ways = self.in_time(found, call) if found["event"] == "lead" else Ways(((call,),))
         return Ways(((), *ways.ways)) if is_first else ways
 
     @event("brokers")
-    def brokers(self, found: Event) -> Ways:
-        """Metadata about brokers, which may be other ones than the replicas."""
-        return Ways(
-            tuple((self.call(action, found["at"]),) for action in ("hear_of_brokers", "hear_nothing"))
-        )
+    def brokers(self, found: Event) -> Call:
+        """Metadata about brokers."""
+        return Call("hear_by", (self.me(found), self._heard(found)))
+
+    def _heard(self, found: Event) -> int:
+        """The last decision about the partition in the metadata that are applied."""
+        return next(moment for version, moment in reversed(self._moments) if version <= found["metadata"])
+
+    def meaning(self, found: Event) -> Meaning:
+        """The meaning of an event; each of the controller is announced."""
+        meaning = super().meaning(found)
+        if found["at"] != CONTROLLER:
+            return meaning
+        moment = (self._moments[-1][1] + 1) % MOMENTS
+        self._moments.append((found["metadata"], moment))
+        announce = Call("announce", (moment,))
+        return meaning._replace(ways=tuple((*way, announce) for way in meaning.ways))
 
     @event("start")
     def start(self, found: Event) -> Ways:

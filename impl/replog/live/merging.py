@@ -5,8 +5,7 @@
 The order keeps that of each process, and what is sent is before what is received: a fetch before it is
 served, an answer before it is applied, metadata before a broker has them, a decision before its leader hears
 of it.  Lines that no message orders are in the order of their clocks, which is that of one machine; but if
-possible, a leader's application of metadata comes before their next change, and a fetch is served before its
-follower sends another: a recording shows a reader the newest metadata and the last fetch only.
+possible, a fetch is served before its follower sends another: a reader has the last fetch only.
 
 A recording begins with the creation of its partition.  Brokers have numbers from 0 in it, epochs and versions
 count from those of the creation.
@@ -27,7 +26,6 @@ from replog.run.serve.host import GROUPS
 from replog.store.files.errors import CorruptFileError
 
 FORMAT = "replog-live/1"
-APPLIES = ("lead", "brokers")
 SERVES = ("hear", "serve")
 ALL = -1
 """The acks of a producer that waits for all."""
@@ -76,16 +74,23 @@ def merged(name: str, lines: list[Line]) -> list[Line]:
 
 
 def _with_recovery(lines: list[Line]) -> list[Line]:
-    """Return lines in which the start of a process shows the log that it has found."""
+    """Return lines in which the start of a broker shows the log that it has found, and is its registration.
+
+    Until then a heartbeat of the process before may still arrive, for which the broker lives.
+    """
     shown: dict[int, Line] = {}
+    registered: dict[int, int] = {}
     kept: list[Line] = []
-    for line in reversed(lines):
+    for line in sorted(lines, key=lambda line: line["t"])[::-1]:
+        at = line["at"]
         if line["event"] == "recover":
-            shown[line["at"]] = line
+            shown[at] = line
             continue
-        if line["event"] == "start" and line["at"] != CONTROLLER:
-            log = shown.pop(line["at"], None)
-            line = line if log is None else line | {"leo": log["leo"], "hw": log["hw"]}
+        if line["event"] == "register":
+            registered[line["broker"]] = line["t"]
+        if line["event"] == "start" and at != CONTROLLER:
+            log, t = shown.pop(at, None), registered.pop(at, line["t"] + 1) - 1
+            line = line | {"t": t} | ({} if log is None else {"leo": log["leo"], "hw": log["hw"]})
         kept.append(line)
     return kept[::-1]
 
@@ -95,7 +100,7 @@ def _event(line: Line, ids: dict[int, int], first: Line, counts: dict[int, int])
     at = ids.get(line["at"], CONTROLLER)
     counts[at] = counts.get(at, 0) + 1
     own = {"at": at, "seq": counts[at], "event": line["event"]}
-    facts = {k: v for k, v in line.items() if k not in ("t", "at", "partition", "event", "metadata", "acks")}
+    facts = {k: v for k, v in line.items() if k not in ("t", "at", "partition", "event", "acks")}
     return own | _numbered(facts, ids, first)
 
 
@@ -159,18 +164,6 @@ class _Order:
             if line["event"] == "fetch":
                 self.wishes[number] = served.get(asked.get(line["at"], ""), [])
                 asked[line["at"]] = line["message"]
-        self._wish_for_metadata()
-
-    def _wish_for_metadata(self) -> None:
-        changes = [n for n, line in enumerate(self.lines) if line["at"] == CONTROLLER and "metadata" in line]
-        versions = [self.lines[number]["metadata"] for number in changes]
-        for number, line in enumerate(self.lines):
-            if line["event"] in APPLIES:
-                later = next(
-                    (n for n, v in zip(changes, versions, strict=True) if v > line["metadata"]), None
-                )
-                if later is not None:
-                    self.wishes[later].append(number)
 
     def by_clock(self) -> Iterator[int]:
         """Yield all lines, each after those that it needs, as far as possible by their clocks."""

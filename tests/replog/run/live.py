@@ -143,10 +143,11 @@ class Chaotic(Cluster):
                 await asyncio.sleep(pause_s / 4)
                 self.connect(victim)
             case "slow":
-                # Of several brokers one learns late what the controller has decided.
-                self.slow.add((CONTROLLER, victim))
+                # Of several brokers one learns late what the controller has decided, and it of this one.
+                links = {(CONTROLLER, victim), (victim, CONTROLLER)}
+                self.slow |= links
                 await asyncio.sleep(3 * pause_s)
-                self.slow.discard((CONTROLLER, victim))
+                self.slow -= links
             case "cut":
                 link = frozenset((victim, self.random.choice([b for b in BROKERS if b != victim])))
                 self.cut.add(link)

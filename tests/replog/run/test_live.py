@@ -75,21 +75,26 @@ def test_what_is_sent_is_before_what_is_received_whatever_the_clocks_say():
     assert kinds([sent, applied, served, later]) == [(1, "fetch"), (0, "serve"), (0, "gather"), (1, "apply")]
 
 
-def test_metadata_are_applied_before_their_next_change_if_they_can_be():
-    first = line(-1, 10, "fence", metadata=8, broker=1, after={})
-    second = line(-1, 20, "unfence", metadata=9, broker=1, after={})
-    applied = line(4, 30, "lead", metadata=8, epoch=7)
-    assert kinds([first, second, applied]) == [(-1, "fence"), (1, "lead"), (-1, "unfence")]
-    # A proposal of the second decision that the leader has made before it applied the first.
-    told = line(-1, 20, "judge", metadata=9, message="4/2", leader=4, verdict="granted", after={})
-    settled = line(4, 25, "settle", message="4/2")
-    assert kinds([first, told, settled, applied]) == [
-        (-1, "fence"), (-1, "judge"), (1, "settle"), (1, "lead"),
-    ]  # fmt: skip
+def test_a_fetch_is_served_before_the_next_one_if_it_can_be():
+    first, second = (line(4, t, "fetch", message=f"4/{t}", to=1, offset=0) for t in (10, 20))
+    late = line(1, 30, "hear", message="4/10", follower=4, offset=0)
+    assert kinds([first, second, late]) == [(1, "fetch"), (0, "hear"), (1, "fetch")]
+    # The leader has taken the second one before.
+    early = line(1, 25, "hear", message="4/20", follower=4, offset=0)
+    assert kinds([first, second, early, late]) == [(1, "fetch"), (1, "fetch"), (0, "hear"), (0, "hear")]
+
+
+def test_a_process_lives_until_its_successor_is_registered():
+    """A heartbeat that it has sent may arrive when the next one has started."""
+    started = line(4, 10, "start") | {"partition": ""}
+    heard = line(-1, 20, "unfence", metadata=8, broker=4, after={})
+    registered = line(-1, 30, "register", metadata=9, broker=4, after={})
+    found = line(4, 40, "recover", leo=5, hw=3)
+    assert kinds([started, heard, registered, found]) == [(-1, "unfence"), (1, "start"), (-1, "register")]
 
 
 def test_a_recording_counts_from_the_creation():
-    header, event, _ = merging.merged("t-0", [CREATED, line(4, 5, "lead", metadata=7, epoch=9, after={
+    header, event, _ = merging.merged("t-0", [CREATED, line(4, 5, "lead", metadata=9, epoch=9, after={
         "epoch": 9, "epochs": [[7, 0], [9, 4]], "version": 5, "isr": [4, 1], "remote": {"1": 3},
     })])  # fmt: skip
     assert (header["brokers"], header["first_leader"]) == (2, 1)
