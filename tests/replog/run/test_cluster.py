@@ -190,6 +190,35 @@ def test_a_follower_closes_a_connection_that_it_does_not_need(monkeypatch):
     run(scenario)
 
 
+def test_elections_are_held_on_request(tmp_path):
+    async def scenario():
+        cluster = Cluster(tmp_path)
+        await asyncio.sleep(0.05)
+        await cluster.brokers[0].create("t")
+        await cluster.in_sync()
+        wanted = [{"topic": "t", "partitions": (0, 1)}]
+
+        async def elected(kind, topics=wanted):
+            asked = {"election_type": kind, "topic_partitions": topics}
+            answer = await cluster.brokers[2].ask(Api.ELECT_LEADERS, version=2, **asked)
+            results = answer["replica_election_results"]
+            return [each["error_code"] for topic in results for each in topic["partition_result"]]
+
+        first = (await cluster.leader()).host.image.partitions["t-0"].replicas[0]
+        assert await elected(0) == [Error.ELECTION_NOT_NEEDED, Error.UNKNOWN_TOPIC_OR_PARTITION]
+        cluster.controlling.expire(first)
+        await cluster.brokers[2].host.until(lambda image: image.partitions["t-0"].leader != first)
+        assert (await elected(0))[0] == Error.PREFERRED_LEADER_NOT_AVAILABLE
+        assert (await elected(1))[0] == Error.ELECTION_NOT_NEEDED
+        cluster.brokers[first].host.beat()
+        await cluster.in_sync()
+        assert set(await elected(0, None)) == {Error.NONE}
+        assert (await cluster.leader()).host.settings.broker_id == first
+        assert await elected(0, None) == []
+
+    run(scenario)
+
+
 def test_the_end_of_a_session_prolongs_no_other(tmp_path):
     async def scenario():
         cluster = Cluster(tmp_path)
@@ -273,6 +302,7 @@ CONTENTS = st.one_of(
     st.builds(messages.MetadataUpdate, st.lists(IMAGES, max_size=2).map(tuple)),
     st.builds(messages.AlterPartitionReply, NUMBERS, st.sampled_from(Error), NUMBERS, NUMBERS, MEMBERS),
     st.builds(messages.ConfigureRequest, NUMBERS, NAMES, NUMBERS),
+    st.builds(messages.ElectRequest, NUMBERS, NAMES, st.booleans()),
 )
 ORDERS = st.one_of(
     CONTENTS,

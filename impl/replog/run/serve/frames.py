@@ -46,6 +46,7 @@ class Api(IntEnum):
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
     DESCRIBE_CONFIGS = 32
+    ELECT_LEADERS = 43
     DESCRIBE_CLUSTER = 60
 
 
@@ -69,6 +70,7 @@ VERSIONS = MappingProxyType(
         Api.INIT_PRODUCER_ID: (0, 4),
         Api.OFFSET_FOR_LEADER_EPOCH: (2, 4),
         Api.DESCRIBE_CONFIGS: (1, 4),
+        Api.ELECT_LEADERS: (0, 2),
         Api.DESCRIBE_CLUSTER: (0, 1),
     }
 )

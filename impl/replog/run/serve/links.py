@@ -35,7 +35,8 @@ KINDS = MappingProxyType(
             messages.RegisterRequest, messages.RegisterReply, messages.HeartbeatRequest,
             messages.HeartbeatReply, messages.MetadataRequest, messages.MetadataUpdate,
             messages.AlterPartitionRequest, messages.AlterPartitionReply, messages.ConfigureRequest,
-            messages.ConfigureReply, CreatePartitions, DeletePartitions,
+            messages.ConfigureReply, messages.ElectRequest, messages.ElectReply, CreatePartitions,
+            DeletePartitions,
         )
     }
 )  # fmt: skip
@@ -123,6 +124,11 @@ class Brokers:
             if self._links.get(broker_id) is writer:
                 del self._links[broker_id]
                 controlling.expire(broker_id)
+
+    def close(self) -> None:
+        """End all links."""
+        for link in self._links.values():
+            link.transport.abort()
 
 
 class ToController:

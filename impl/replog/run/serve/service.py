@@ -74,6 +74,8 @@ class Service:
                 return await topics.delete_topics(host, body)
             case Api.DESCRIBE_CONFIGS:
                 return await topics.describe_configs(host, body)
+            case Api.ELECT_LEADERS:
+                return await topics.elect_leaders(host, body)
             case Api.DESCRIBE_CLUSTER:
                 return await topics.describe_cluster(host, self.addresses)
             case _:

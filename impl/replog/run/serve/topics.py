@@ -1,4 +1,4 @@
-"""The requests about the cluster: Metadata, CreateTopics, DeleteTopics, DescribeConfigs, DescribeCluster.
+"""The requests about the cluster: Metadata, topics made and deleted, DescribeConfigs, -Cluster, ElectLeaders.
 
 A topic is the partitions of its name; replog gives it no id.  One setting can be chosen for a topic,
 `min.insync.replicas`; others are refused when a topic is created, and described as they are.
@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from replog.core.controller.placement import assign
-from replog.core.messages import ConfigureRequest
+from replog.core.messages import ConfigureRequest, ElectRequest
 from replog.core.types import NO_LEADER, BrokerState, Error, MetadataImage, PartitionImage
 from replog.run.partitions import key_of
 from replog.run.serve.codec import Body
@@ -23,6 +23,8 @@ from replog.store.files.config import DEFAULT_CONFIG
 TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 MOST_PARTITIONS = 1_000
 """Of one topic, and of all topics of one request."""
+PREFERRED = 0
+"""The type of election; the other is unclean."""
 LEADER_NOT_AVAILABLE = 5
 INVALID_TOPIC = 17
 TOPIC_EXISTS = 36
@@ -240,6 +242,47 @@ async def delete_topics(host: Host, request: Body) -> Body:
 
 def _lacks(name: str, image: MetadataImage) -> bool:
     return name not in image.partitions
+
+
+async def elect_leaders(host: Host, request: Body) -> Body:
+    """Hold elections: preferred ones, or unclean ones of partitions without a leader."""
+    unclean = request.get("election_type", PREFERRED) != PREFERRED
+    wanted = request["topic_partitions"]
+    if wanted is None:
+        topics = {topic: sorted(parts) for topic, parts in topics_of(host.image).items()}
+    else:
+        topics = {each["topic"]: each["partitions"] for each in wanted}
+    results: list[Body] = []
+    for topic, numbers in topics.items():
+        errors = [(number, await _elect(host, f"{topic}-{number}", unclean)) for number in numbers]
+        # Who names no partition is not told of those that need nothing.
+        told = [each for each in errors if wanted is not None or each[1] is not Error.ELECTION_NOT_NEEDED]
+        partitions = tuple({"partition_id": n, "error_code": e, "error_message": None} for n, e in told)
+        results.append({"topic": topic, "partition_result": partitions})
+    return {"replica_election_results": tuple(each for each in results if each["partition_result"])}
+
+
+async def _elect(host: Host, name: str, unclean: bool) -> Error:
+    """Have the controller hold an election; return why it held none."""
+    image = host.image.partitions.get(name)
+    if image is None:
+        return Error.UNKNOWN_TOPIC_OR_PARTITION
+    if image.leader != NO_LEADER if unclean else image.leader == image.replicas[0]:
+        return Error.ELECTION_NOT_NEEDED
+
+    def is_done(new: MetadataImage) -> bool:
+        now = new.partitions.get(name)
+        return now is None or (now.leader != NO_LEADER if unclean else now.leader == now.replicas[0])
+
+    if unclean:
+        candidates, refusal = set(image.replicas), Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    else:
+        candidates, refusal = {image.replicas[0]} & set(image.isr), Error.PREFERRED_LEADER_NOT_AVAILABLE
+    brokers = host.image.brokers
+    if not any(b in brokers and brokers[b].state is BrokerState.ACTIVE for b in candidates):
+        return refusal
+    is_held = await host.decide(ElectRequest(host.number(), name, unclean), is_done)
+    return Error.NONE if is_held else Error.REQUEST_TIMED_OUT
 
 
 def _topic_settings(host: Host, partitions: Partitions | None) -> dict[str, str]:
