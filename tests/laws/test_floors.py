@@ -90,7 +90,7 @@ LIBRARIES = {
     "duckdb": {"specchk.export"},
     "fsspec": {"specchk.export"},
     "crc32c": {"replog.store", "specchk.native", "specchk.spark"},
-    "pytest": {"specchk.conform"},
+    "pytest": {"specchk.conform", "replog.run"},
     "msgspec": {room for room in ROOMS if room.startswith("specchk.")} | {"specchk.cli"},
 }  # fmt: skip
 

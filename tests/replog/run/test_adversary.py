@@ -13,6 +13,8 @@ from replog.run.serve.adversary import ACTS, LAST, PROFILES, Act, Intervention, 
 from replog.run.serve.frames import Api
 from replog.run.serve.rehearsal import Run, lanes, program, rehearse, schedules, shrunk, written
 
+pytest_plugins = ["replog.run.serve.fixture"]
+
 MOST_SEEDS = 40
 MOST_EVENTS = 6
 HARDEST = (
@@ -82,28 +84,36 @@ def test_a_right_client_withstands_many_seeds(tmp_path, profile):
 
 
 @pytest.mark.slow
-def test_each_flaw_is_found_and_shrunk(tmp_path):
-    async def one(number, flaw, rule, turn):
+@pytest.mark.parametrize(("flaw", "rule"), small_client.FLAWS.items())
+def test_a_flaw_is_found_and_shrunk(tmp_path, flaw, rule):
+    async def scenario():
         client = partial(small_client.work, flaw=flaw)
         unclean = flaw == "epochs ignored"
         acts = PROFILES["unclean" if unclean else "all"]
-        async with turn:
-            for seed in range(MOST_SEEDS):
-                path = str(tmp_path / f"{number}-{seed}")
-                made = await rehearse(path, drawn(seed, acts), client, is_unclean=unclean)
-                if made.findings:
-                    break
-            assert rule in {finding.rule for finding in made.findings}, flaw
-            least = await shrunk(path, made, client, is_unclean=unclean)
-        assert 1 <= len(least.done) <= MOST_EVENTS, (flaw, least.done)
+        for seed in range(MOST_SEEDS):
+            path = str(tmp_path / str(seed))
+            made = await rehearse(path, drawn(seed, acts), client, is_unclean=unclean)
+            if made.findings:
+                break
+        assert rule in {finding.rule for finding in made.findings}
+        least = await shrunk(path, made, client, is_unclean=unclean)
+        assert 1 <= len(least.done) <= MOST_EVENTS, least.done
 
-    async def scenario():
-        turn = asyncio.Semaphore(3)
-        flaws = enumerate(small_client.FLAWS.items())
-        await asyncio.gather(*(one(number, flaw, rule, turn) for number, (flaw, rule) in flaws))
-
-    assert len(small_client.FLAWS) >= 10
     asyncio.run(scenario())
+
+
+@pytest.mark.slow
+def test_the_fixture_fails_a_test_whose_client_is_wrong(replog_cluster):
+    def wrong():
+        with replog_cluster("network:1") as cluster:
+            cluster.say("sent x")
+            cluster.say("acked x")
+
+    with pytest.raises(pytest.fail.Exception, match=r"client\nsent x\nacked x\nlost: x was acknowledged"):
+        wrong()
+    with replog_cluster("network:1") as cluster:
+        client = small_client.work(cluster.servers, cluster.say, rounds=1)
+        asyncio.run(client)
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ class Act(StrEnum):
     STALE = "stale"
     """Metadata of before the last election."""
     UNCLEAN = "unclean"
-    """The leader commits alone until a client has read from it; then a follower without this is elected."""
+    """The leader commits alone; once it is read, or more written, a follower without it is elected."""
 
 
 COORDINATED = (Act.CUT_BEFORE, Act.CUT_AFTER, Act.LATE, Act.REFUSE, Act.MOVE)
@@ -204,7 +204,7 @@ class Steered(Service):
         self._held: set[str] = set()
         """Partitions whose followers get nothing."""
         self._doomed: set[str] = set()
-        """Partitions that are led by another one as soon as a client has read from them."""
+        """Partitions that another one leads as soon as a client has read from them, or writes again."""
 
     async def ready(self, client: int, request: Request) -> int:
         """Wait until a fetch has records, unless it is a follower's that gets none."""
@@ -238,8 +238,7 @@ class Steered(Service):
     ) -> Body | None:
         """Answer a request under an intervention; `done` is the answer, if there is one already."""
         if request.api is Api.PRODUCE and partition_of(request) in self._doomed:
-            # Heartbeats have made the followers active again.
-            await self._alone(partition_of(request))
+            await self._usurp(partition_of(request))
         if chosen is None or not self._allows(chosen.act, request):
             return await super().answer(client, request) if done is None else done
         self._hand.note(self.host.settings.broker_id, chosen)

@@ -22,6 +22,7 @@ from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
+from random import sample
 from types import FrameType, MappingProxyType
 
 from replog.core.types import CONTROLLER
@@ -43,6 +44,8 @@ from replog.store.files.fs import OsFs, make_directory
 PARENT_S = 0.5
 WATCH_S = 0.1
 STOP_S = 10.0
+PORTS = range(10_000, 32_000)
+"""Below those that systems give to outgoing connections."""
 PAUSE_S = 0.2
 """Before a process that has died is started again."""
 
@@ -66,17 +69,22 @@ class ClusterPlan:
 def planned(path: str, brokers: int, min_isr: int, port: int) -> ClusterPlan:
     """Return a plan with brokers at `port` and the ports after it, or at free ones; raises `OSError`."""
     ids = tuple(range(brokers))
-    with_free = {owner: (LOOPBACK, free_port()) for owner in (CONTROLLER, *ids)}
+    owners = (CONTROLLER, *ids)
+    with_free = {owner: (LOOPBACK, n) for owner, n in zip(owners, free_ports(len(owners)), strict=True)}
     chosen = with_free | ({b: (LOOPBACK, port + b) for b in ids} if port else {})
     return ClusterPlan(path, ids, min_isr, MappingProxyType(chosen))
 
 
-def free_port() -> int:
-    """Return a port of the loopback that is free now."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        number: int = probe.getsockname()[1]
-        return number
+def free_ports(count: int) -> list[int]:
+    """Return ports of the loopback that are free now, and that no outgoing connection gets."""
+    free: list[int] = []
+    for port in sample(PORTS, len(PORTS)):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            free.append(port)
+        if len(free) == count:
+            break
+    return free
 
 
 def _catalog(plan: ClusterPlan) -> Catalog:
@@ -124,9 +132,12 @@ async def run_controller(
     orphaned = asyncio.ensure_future(_until_orphaned())
     orphaned.add_done_callback(lambda _: stop())
     ready()
-    await over
-    sockets.close()
-    orphaned.cancel()
+    try:
+        await over
+    finally:
+        sockets.close()
+        brokers.close()
+        orphaned.cancel()
 
 
 async def run_broker(
