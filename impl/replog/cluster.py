@@ -111,7 +111,7 @@ def _oppose(directory: str, adversary: str, client: tuple[str, ...], port: int) 
         if run.findings:
             failures += 1
             _show(rehearsal, path, asyncio.run(rehearsal.shrunk(path, run, program, is_unclean=is_unclean)))
-    click.echo(f"{len(schedules) - failures} of {len(schedules)} schedules: the client did nothing wrong")
+    click.echo(f"the client was right in {len(schedules) - failures} of {len(schedules)} runs")
     if failures:
         raise click.exceptions.Exit(1)
 
