@@ -74,7 +74,8 @@ def _ids(text: str) -> list[int]:
 class _Thread(Struct):
     """What the lines of a thread have told of a step that is not complete."""
 
-    shown: dict[str, int | None] = {}  # of HW
+    since: float | None = None  # the time of the first one
+    shown: dict[str, int] = {}  # of HW
     proposes: int | None = None  # a follower, for the ISR
     is_refused: bool = False
     step: Event | None = None  # one of which the next line may show HW
@@ -177,17 +178,16 @@ class _Reader:
             own.step |= shown
             own.step = None
         else:
-            own.shown = dict(shown)
+            own.shown, own.since = dict(shown), own.since or self.time
 
     def _expand(self, e: Fields) -> None:
-        self._own.proposes = int(e["f"])
+        self._own.proposes, self._own.since = int(e["f"]), self.time
 
     def _serve(self, e: Fields) -> None:
         own, f = self._own, int(e["f"])
         joins = own.proposes == f
-        self._add(
-            "serve", follower=f, offset=int(e["offset"]), joins=joins, outside=self._outside, **own.shown
-        )
+        fields = {"follower": f, "offset": int(e["offset"]), "joins": joins, "outside": self._outside}
+        self._add("serve", **fields, **own.shown)["from"] = (own.since or self.time) - self.within_s
         if own.is_refused:
             self._add("refuse")
         self._threads[self.thread] = _Thread(taken=own.taken, loaded=own.loaded)
