@@ -100,7 +100,7 @@ class KafkaTracing(LogTracing):
     def serve(self, e: Event) -> Ways:
         """The leader notes a follower's request, which may be one that its sender has given up."""
         proposes = Call("is_proposed" if e["joins"] else "is_not_proposed", (e["b"], e["follower"]))
-        serve, swap = Call("serve_fetch", (e["b"], e["follower"])), Call("swap", (e["follower"],))
+        serve, swap = Call("serve_fetch", (e["b"], e["follower"])), Call("swap", (e["b"], e["follower"]))
         return Ways(((proposes, serve), (swap, proposes, serve, swap)))
 
     @event("shrink")
