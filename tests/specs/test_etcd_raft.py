@@ -8,6 +8,8 @@ from specchk.compile.instantiate import instantiate
 from specchk.lang.frontend import choose_model
 from specchk.native import engine
 from specchk.search.expect import unmet, wants_counts
+from specchk.search.verdict import Holds
+from specchk.symbolic.induction.prove import ProofOptions, prove
 from specs.spec_runs import declared, failure_of_scenario, spec
 
 NAMES = (
@@ -41,3 +43,12 @@ def test_a_model_is_as_expected(name: str, model: str) -> None:
 def test_a_walk_through_goes_as_written(name: str, scenario: str) -> None:
     """Among them figure 3.7 of Ongaro's thesis, with the rule and without it."""
     assert failure_of_scenario(name, scenario) is None
+
+
+@pytest.mark.slow
+def test_reads_by_a_lease_are_proved_if_nobody_transfers() -> None:
+    """By induction; with transfers the last invariants fail, and the proof with them."""
+    program = instantiate(spec("raft/etcd_raft_lease"), "answers").program
+    assert isinstance(prove(program, ProofOptions()).verdict, Holds)
+    transferred = instantiate(spec("raft/etcd_raft_lease"), "answers", {"Transfers": "1"}).program
+    assert not isinstance(prove(transferred, ProofOptions()).verdict, Holds)
