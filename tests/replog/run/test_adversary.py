@@ -9,11 +9,13 @@ import pytest
 import small_client
 from serving import run
 
+from replog.run.serve import fixture
 from replog.run.serve.adversary import ACTS, LAST, PROFILES, Act, Intervention, drawn, listed
 from replog.run.serve.frames import Api
 from replog.run.serve.rehearsal import Run, lanes, program, rehearse, schedules, shrunk, written
 
-pytest_plugins = ["replog.run.serve.fixture"]
+# Not as a plugin, which pytest refuses where another test has imported the module before.
+replog_cluster = fixture.replog_cluster
 
 MOST_SEEDS = 40
 MOST_EVENTS = 6
