@@ -133,6 +133,8 @@ WHILES = {
     "stubborn.py: time.sleep(LONG_S)": "a program that hangs, which the test kills",
     "test_adapter.py: time.sleep(0.05)": "between two looks at a process that ends; the end is a hang",
     "test_scarcity.py: time.sleep(0.05)": "between two looks at a process that ends; the end is a hang",
+    "small_client.py: timeout=1000": "a field of a request; the broker answers at once",
+    "small_client.py: timeout=5000": "a field of a request; the broker answers at once",
     "test_claims.py: time.sleep(0.01)": "between two looks at a process that was ended",
     "test_claims.py: patience_s=0.1": "who waits for a mark that nobody removes waits for nothing",
     "test_concrete.py: max_seconds=3600": "reached by a clock that the test sets",
