@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 import small_client
-from serving import run
+from serving import Broker, batch, run
 
+from replog.core.types import Error
 from replog.run.serve import fixture
-from replog.run.serve.adversary import ACTS, LAST, PROFILES, Act, Intervention, drawn, listed
+from replog.run.serve.adversary import ACTS, LAST, PROFILES, Act, Adversary, Intervention, drawn, listed
 from replog.run.serve.frames import Api
+from replog.run.serve.host import GROUPS, Settings
 from replog.run.serve.rehearsal import Run, lanes, program, rehearse, schedules, shrunk, written
 
 # Not as a plugin, which pytest refuses where another test has imported the module before.
@@ -39,6 +41,31 @@ def test_a_seed_says_the_same_whatever_was_asked_before():
     assert {str(each) for each in chosen} != {
         str(x) for e in everything if (x := drawn(8, PROFILES["all"])(*e))
     }
+
+
+def test_nothing_is_done_that_no_cluster_could_do(tmp_path):
+    """A producer that waits for nobody is not told of too few replicas; brokers are not counted."""
+    everything = tuple(
+        Intervention(Api.PRODUCE, n, act) for n, act in enumerate((Act.REFUSE, Act.UNCERTAIN), 1)
+    )
+
+    async def scenario():
+        broker = Broker(tmp_path, Settings(cluster=(0, 1)))
+        made = Run()
+        hand = Adversary(listed(everything), made.note)
+        hand.watch(broker.host)
+        broker.service = hand.service(broker.host, broker.service.addresses)
+        await broker.host.until(lambda image: GROUPS in image.partitions)
+        await broker.create("t")
+        for n in range(2):
+            assert (await broker.produce(batch(str(n)), acks=1))["error_code"] == Error.NONE
+        asked = {"partition_index": 0, "timestamp": -1}
+        for replica in (1, -1):
+            topics = [{"name": "t", "partitions": [asked]}]
+            await broker.ask(Api.LIST_OFFSETS, replica_id=replica, isolation_level=0, topics=topics)
+        assert (made.done, hand.seen[Api.PRODUCE], hand.seen[Api.LIST_OFFSETS]) == ([], 2, 1)
+
+    run(scenario)
 
 
 def test_a_schedule_is_read_as_it_was_written(tmp_path):

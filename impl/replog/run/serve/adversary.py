@@ -213,17 +213,17 @@ class Steered(Service):
 
     def _is_of_follower(self, request: Request) -> bool:
         """Return whether another broker asks; raises `ConnectionError` if it gets nothing now."""
-        is_fetch = request.api is Api.FETCH and replica_of(self.host, request.body) >= 0
-        if is_fetch and partition_of(request) in self._held:
+        is_follower = replica_of(self.host, request.body) >= 0
+        if is_follower and partition_of(request) in self._held:
             raise ConnectionError("the hand keeps the follower back")
-        return is_fetch
+        return is_follower
 
     async def answer(self, client: int, request: Request) -> Body | None:
         """Return the response that the schedule allows; raises `ConnectionError` where it is to be none."""
-        if request.api is not Api.FETCH:
-            return await self._under(self._hand.next_of(request.api), client, request)
         if self._is_of_follower(request):
             return await super().answer(client, request)
+        if request.api is not Api.FETCH:
+            return await self._under(self._hand.next_of(request.api), client, request)
         partition = partition_of(request)
         answer = await super().answer(client, request)
         assert answer is not None, "every fetch is answered"
@@ -285,7 +285,7 @@ class Steered(Service):
         """Return whether a cluster could do this to this request now."""
         if request.api is Api.OFFSET_FETCH and request.version < TOP_LEVEL_ERROR:
             return act in (Act.CUT_BEFORE, Act.CUT_AFTER, Act.LATE)
-        if act is Act.UNCERTAIN:
+        if act is Act.UNCERTAIN or (act is Act.REFUSE and request.api is Api.PRODUCE):
             return waits(request)
         if act not in (Act.MOVE, Act.LOSE, Act.UNCLEAN):
             return True
@@ -369,7 +369,7 @@ def partition_of(request: Request) -> str:
 
 
 def waits(request: Request) -> bool:
-    """Return whether an answer may leave open if the request was executed."""
+    """Return whether the answer waits for other brokers, and may leave open if the request was executed."""
     acks: int = request.body.get("acks", -1)
     return acks == -1
 
@@ -393,6 +393,11 @@ def refusal(request: Request, error: Error) -> Body:
     for place in places(body[topics], name, partitions, number):
         end = -1 if error else place.body.get("fetch_offset", -1)
         numbers = {"index": place.number, "partition_index": place.number, "base_offset": -1, "offset": -1}
-        ends = {"high_watermark": end, "last_stable_offset": end, "log_start_offset": -1, "records": b""}
+        ends = {
+            "high_watermark": end,
+            "last_stable_offset": end,
+            "log_start_offset": min(end, 0),
+            "records": b"",
+        }
         answers.append((place, {**numbers, **ends, "timestamp": -1, "error_code": error}))
     return {outer: by_topic(answers, name, inner)}
