@@ -89,13 +89,15 @@ class Server:
         self._requests = Budget(half, half // self._limits.connections)
         self._answers = Budget(half)
         self._open: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a connection until it ends."""
         task: asyncio.Task[None] | None = asyncio.current_task()
         assert task is not None, "a server calls this in a task"
         try:
-            if len(self._open) < self._limits.connections:
+            # One may be accepted while the others end.
+            if not self._is_closed and len(self._open) < self._limits.connections:
                 self._open.add(task)
                 client = self._service.host.client()
                 while await self._serve_one(client, reader, writer):
@@ -116,6 +118,7 @@ class Server:
 
     async def close(self) -> None:
         """End all connections, whatever they wait for."""
+        self._is_closed = True
         tasks = tuple(self._open)
         for task in tasks:
             task.cancel()
