@@ -27,7 +27,8 @@ TICKETS = ("check_quorum", "hanging_transaction", "out_of_range", "voter_restart
 FILES = [
     *(f"kafka/{name}" for name in TICKETS),
     "coordinator", "delivery", "delivery_once", "groups", "isr_timing", "kafka_stories", "log", "membership",
-    "once", "placement", "producer_state", "store", "two_round_fetch", "two_round_fetch_log", *EXAMPLES,
+    "once", "placement", "producer_state", "quorum", "quorum_liveness", "store", "two_round_fetch",
+    "two_round_fetch_log", *EXAMPLES,
 ]  # fmt: skip
 
 SLOW = {
