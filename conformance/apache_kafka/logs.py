@@ -78,6 +78,7 @@ class _Thread(Struct):
     shown: dict[str, int] = {}  # of HW
     proposes: int | None = None  # a follower, for the ISR
     is_refused: bool = False
+    is_unassigned: bool = False  # a request of a replica that is no longer one
     step: Event | None = None  # one of which the next line may show HW
     taken: Event | None = None  # an answer that is being taken
     loaded: Event | None = None  # a log, for which a role will follow
@@ -109,6 +110,7 @@ class _Reader:
         self._isr: list[int] = []
         self._min: int | None = None
         self._by: int | None = None
+        self._follows: Event | None = None
         self._threads: dict[str, _Thread] = {}
         self._sessions: dict[str, str | None] = {}  # of each leader, what is asked of it
         self._registered: Counter[str] = Counter()
@@ -183,11 +185,15 @@ class _Reader:
     def _expand(self, e: Fields) -> None:
         self._own.proposes, self._own.since = int(e["f"]), self.time
 
+    def _unassigned(self, _: Fields) -> None:
+        self._own.is_unassigned = True
+
     def _serve(self, e: Fields) -> None:
         own, f = self._own, int(e["f"])
         joins = own.proposes == f
         fields = {"follower": f, "offset": int(e["offset"]), "joins": joins, "outside": self._outside}
-        self._add("serve", **fields, **own.shown)["from"] = (own.since or self.time) - self.within_s
+        if not own.is_unassigned:
+            self._add("serve", **fields, **own.shown)["from"] = (own.since or self.time) - self.within_s
         if own.is_refused:
             self._add("refuse")
         self._threads[self.thread] = _Thread(taken=own.taken, loaded=own.loaded)
@@ -250,7 +256,12 @@ class _Reader:
     # A replica's life.
 
     def _follow(self, e: Fields) -> None:
-        self._role("follow", e, leo=int(e["leo"]), hw=int(e["hw"]))
+        self._follows = self._role("follow", e)
+
+    def _unfetched(self, _: Fields) -> None:
+        """Until its old fetcher is removed, a follower may take an answer of the epoch before."""
+        if self._follows is not None:
+            self._follows["to"], self._follows = self.time + self.within_s, None
 
     def _role(self, kind: str, e: Fields, **fields: Any) -> Event:
         """A role; the first one of a process, or of a new replica, begins with its log."""
