@@ -268,8 +268,20 @@ class _Reader:
         loaded, self._own.loaded = self._own.loaded, None
         if loaded is not None and int(e["version"]):
             self._sessions.clear()
+            if loaded["kept"]:
+                self._finish(int(e["leo"]))
             self._add("begin", leo=int(e["leo"]), **loaded)
         return self._add(kind, epoch=int(e["epoch"]), version=int(e["version"]), min_isr=self._min, **fields)
+
+    def _finish(self, leo: int) -> None:
+        """What was being appended when the process was killed: its log shows how far it came."""
+        place, own = self.thread, dict(self._threads)
+        for self.thread, thread in own.items():
+            if thread.taken is not None and thread.taken["upto"] < leo:
+                for kind, fields in (("answer", thread.taken | {"upto": leo}), ("apply", {"leo": leo})):
+                    self._add(kind, **fields)["from"] = self._sent_at - self.within_s
+            thread.taken = None
+        self.thread = place
 
     def _created(self, e: Fields) -> None:
         self._set_min(e["min"])
