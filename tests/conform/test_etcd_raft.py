@@ -167,7 +167,7 @@ def test_real_nodes_take_the_steps_of_the_spec_and_no_others(at: At, tmp_path: P
         ("votes for older logs", "two_terms"),
         ("forgets its vote", "timed"),
         ("half is a majority", "two_terms"),
-        ("leads without a quorum", "timed"),
+        ("votes twice", "timed"),
     ],
 )
 def test_walks_of_the_spec_notice_a_flaw(name: str, model: str, tmp_path: Path) -> None:
