@@ -38,6 +38,7 @@ from conformance.apache_kafka.wire import Api, Connection  # noqa: E402
 
 TOPIC = "orders"
 ACKNOWLEDGED, DUPLICATE, OUT_OF_ORDER = 0, 46, 45
+MOST_REFUSED = 50  # a deposed leader refuses, too, until it knows
 SETTINGS = {"replica.lag.time.max.ms": "3000", "log.segment.bytes": "1048576"}
 CLOCK_ERROR_S = 0.02  # one clock; a line is written some milliseconds after its step
 SESSION = {101: {"broker.session.timeout.ms": "6000"}}
@@ -57,18 +58,19 @@ class Writer(threading.Thread):
 
     def run(self) -> None:
         """Write until the end is requested."""
-        identity, sequence, number = 1000, 0, 0
+        identity, sequence, number, refusals = 1000, 0, 0, 0
         while not self.ends.is_set():
             value = b"record %d" % number
             code, offset = self._attempt(value, Producer(identity, 0, sequence))
-            if code == OUT_OF_ORDER:
+            refusals = refusals + 1 if code == OUT_OF_ORDER else refusals
+            if refusals > MOST_REFUSED:
                 # One batch is in flight at a time, so the broker lacks one that it has acknowledged.
                 self.notes.append(f"record {number} is refused: the sequence before it is missing")
-                identity, sequence, number = identity + 1, 0, number + 1
+                identity, sequence, number, refusals = identity + 1, 0, number + 1, 0
             elif code in (ACKNOWLEDGED, DUPLICATE):
                 if offset >= 0:
                     self.acked[offset] = value
-                sequence, number = sequence + 1, number + 1
+                sequence, number, refusals = sequence + 1, number + 1, 0
                 time.sleep(random.uniform(0, 2 * self._pause_s))
 
     def _attempt(self, value: bytes, producer: Producer) -> tuple[int, int]:
@@ -84,7 +86,7 @@ class Writer(threading.Thread):
             code, offset = -1, -1
         else:
             code, offset = answer["ErrorCode"], answer["BaseOffset"]
-        if code not in (ACKNOWLEDGED, DUPLICATE, OUT_OF_ORDER):
+        if code not in (ACKNOWLEDGED, DUPLICATE):
             if self._connection is not None:
                 self._connection.close()
             self._connection, self._at = None, self._at % len(BROKERS) + 1

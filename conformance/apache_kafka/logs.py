@@ -204,9 +204,13 @@ class _Reader:
         fields = {"isr": self._isr, "leo": leo, "anew": leo is not None, "outside": self._outside}
         self._own.step = self._role("lead", e, **fields)
 
+    def _shrinking(self, _: Fields) -> None:
+        self._own.since = self.time
+
     def _shrink(self, e: Fields) -> None:
         proposed = _ids(" ".join(re.findall(r"brokerId=(\d+)", e["isr"])))
-        self._add("shrink", gone=_ids(e["gone"]), proposed=proposed)
+        since, self._own.since = self._own.since or self.time, None
+        self._add("shrink", gone=_ids(e["gone"]), proposed=proposed)["from"] = since - self.within_s
 
     def _settle(self, e: Fields) -> None:
         self._isr = _ids(e["isr"])
