@@ -77,7 +77,10 @@ CORRUPTIONS = {
     ),
     "a broker follows in another epoch": (r"(Follower orders-0 .*starts at leader epoch )(\d+)", plus(1)),
     "a record is not appended": (r"handler-\d\] .*Appended message set", None),
-    "a broker begins with more": (r"(Follower orders-0 .* from offset )(\d+)", plus(1)),
+    "a broker begins with more": (
+        r"(Follower orders-0 .* from offset )(\d+)(?= with partition epoch [1-9].*Previous leader None)",
+        plus(1),
+    ),
     "the controller grants another ISR": (
         r"(partition change for .*isr: \[\d, \d\] -> \[1, 2)(, 3)",
         lambda found: found[1],
