@@ -6,7 +6,7 @@ import pytest
 from serving import Broker, run
 
 from replog.core.types import Error
-from replog.run.serve import groups, rebalance
+from replog.run.serve import groups, host, rebalance
 from replog.run.serve.frames import Api
 
 LOADED = {"session_timeout": 10_000, "rebalance_timeout": 10_000, "protocol_type": "consumer"}
@@ -69,6 +69,22 @@ def test_a_member_commits_in_its_generation_and_no_other(tmp_path):
         assert await commit(broker, 6, joined, topic="no") == Error.UNKNOWN_TOPIC_OR_PARTITION
         assert await commit(broker, -6, joined) == Error.INVALID_REQUEST
         assert await committed(broker) == {"t-0": 5}
+
+    run(scenario)
+
+
+def test_a_commit_does_not_wait_forever_for_replicas(tmp_path, monkeypatch):
+    monkeypatch.setattr(groups, "COMMIT_S", 0.05)
+
+    async def scenario():
+        broker = Broker(tmp_path, host.Settings(cluster=(0, 1), min_isr=2))
+        await broker.create("t")
+        assert await commit(broker, 5) == Error.COORDINATOR_NOT_AVAILABLE, "of a new generation"
+        broker.service._groups._group("g").generation = 1
+        assert await commit(broker, 5) == Error.COORDINATOR_NOT_AVAILABLE
+        # Nobody waits any more.
+        await asyncio.sleep(0)
+        assert not broker.host._waiting
 
     run(scenario)
 

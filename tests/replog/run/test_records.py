@@ -202,8 +202,11 @@ def test_a_directory_is_of_one_broker_and_of_replog(tmp_path):
         await broker.create("t")
         await broker.stop()
         (tmp_path / "a" / "replog-metadata.json").rename(tmp_path / "gone")
+        files = {path: path.read_bytes() for path in (tmp_path / "a").rglob("*") if path.is_file()}
         with pytest.raises(CorruptFileError, match="choose another directory"):
             Broker(tmp_path / "a")
+        left = {path: path.read_bytes() for path in (tmp_path / "a").rglob("*") if path.is_file()}
+        assert left == files, "what is refused is not touched"
         (tmp_path / "a" / "replog-metadata.json").write_text('{"format": 1}')
         with pytest.raises(CorruptFileError, match="damaged"):
             Broker(tmp_path / "a")

@@ -39,6 +39,8 @@ TRANSACTIONS_REFUSED = 53
 LONGEST_SESSION_MS = 1_800_000
 MOST_GROUPS = 10_000
 EXPIRY_S = 0.25
+COMMIT_S = 5.0
+"""Kafka's offsets.commit.timeout.ms: how long a commit waits for the other replicas of the log of groups."""
 
 
 class Coordination:
@@ -203,13 +205,19 @@ class Coordination:
         if not error:
             error, generation = await self._committer(name, body)
         begun = [self._begin_commit(client, name, place, generation, error) for place in wanted]
+        waiting = [begin for begin in begun if isinstance(begin, asyncio.Future)]
+        if waiting:
+            await asyncio.wait(waiting, timeout=COMMIT_S)
         answers: list[tuple[Place, Body]] = []
         for place, begin in zip(wanted, begun, strict=True):
             code = begin
             if isinstance(begin, asyncio.Future):
-                reply = await begin
-                assert isinstance(reply, CommitReply)
-                code = reply.error
+                # One without an answer may be committed later: the client repeats it.
+                code = Error.COORDINATOR_NOT_AVAILABLE
+                if not begin.cancel():
+                    reply = begin.result()
+                    assert isinstance(reply, CommitReply)
+                    code = reply.error
             answers.append((place, {"partition_index": place.number, "error_code": code}))
         return {"topics": by_topic(answers, "name", "partitions")}
 
@@ -228,7 +236,11 @@ class Coordination:
     async def _own(self, name: str, group: ClassicGroup) -> tuple[int, int]:
         """Return an error code, 0 if there is none, and the generation of a group, begun if there is none."""
         if group.generation < 0:
-            reply = await self._next_generation(name)
+            try:
+                async with asyncio.timeout(COMMIT_S):
+                    reply = await self._next_generation(name)
+            except TimeoutError:
+                return Error.COORDINATOR_NOT_AVAILABLE, -1
             if reply.error is not Error.NONE:
                 return reply.error, -1
             group.generation = max(group.generation, reply.generation)

@@ -49,6 +49,7 @@ from replog.core.types import CONTROLLER, MetadataImage, Role
 from replog.run.partitions import PartitionFiles, key_of
 from replog.run.serve.catalog import METADATA_FILE, load, new_catalog
 from replog.run.serve.controlling import Clock, Controlling, Order, started
+from replog.store.checkpoints.root import Root
 from replog.store.directory import LogDirectory
 from replog.store.files.errors import CorruptFileError, StoreError
 from replog.store.files.fs import Fs
@@ -430,14 +431,16 @@ def start(fs: Fs, path: str, settings: Settings, watch: Watch = lambda _: None) 
 
     Raises `StoreError`, also for a directory with logs of other programs.
     """
+    catalog = load(fs, path)
+    # To open the directory of another program would change it.
+    others = Root(fs, path).partitions() if catalog is None and fs.exists(path) else []
+    if others:
+        raise CorruptFileError(
+            f"{path} has {len(others)} partitions, but no {METADATA_FILE}: it was not made by"
+            " `replog serve`; choose another directory"
+        )
     directory = LogDirectory.open(fs, path)
     try:
-        catalog = load(fs, path)
-        if catalog is None and directory.logs:
-            raise CorruptFileError(
-                f"{path} has {len(directory.logs)} partitions, but no {METADATA_FILE}: it was not made by"
-                " `replog serve`; choose another directory"
-            )
         catalog = started(catalog or new_catalog(fs, path))
         settings = replace(settings, cluster_id=catalog.cluster_id)
         # Each has the other: both begin when both are made.
