@@ -1,4 +1,4 @@
-"""replog's recordings in terms of replication.spec: the action of each event, and the recorded fields.
+"""replog's recordings in terms of recorded.spec: the action of each event, and the recorded fields.
 
     fetch serve answer apply       a fetch in flight, counted, answered late, accepted
     produce shrink judge settle    records; an ISR proposal, the controller's decision, its arrival

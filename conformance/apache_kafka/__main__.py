@@ -22,7 +22,7 @@ from conformance.apache_kafka.traces import Step
 
 @click.group()
 def main() -> None:
-    """Run real brokers, and compare them with replication.spec."""
+    """Run real brokers, and compare them, their logs and their folders with the spec."""
 
 
 @main.command()

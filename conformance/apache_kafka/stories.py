@@ -2,10 +2,10 @@
 
 A story is a scenario of spec/kafka_stories.spec, taken step by step on a cluster (drive).  The verdict:
 
-- *reproduced*: the cluster was where the spec is after every step, so that it violates what the spec
-violates; - *prevented at step i*: it did something else there, and what that was; - *not drivable*: the
-step cannot be brought about on this release, and why; - *undecided*: a time limit, or a process that
-failed; never evidence of either.
+- *reproduced*: the cluster was where the spec is after every step, and so violates what the spec violates;
+- *prevented at step i*: it did something else there, and what that was;
+- *not drivable*: the step cannot be brought about on this release, and why;
+- *undecided*: a time limit, or a process that failed; never evidence of either.
 """
 
 from __future__ import annotations

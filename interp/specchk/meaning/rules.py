@@ -56,7 +56,7 @@ def distinct(items: Iterable[Any]) -> tuple[Any, ...]:
 
 DERIVED: Rules = MappingProxyType(
     {
-        Op.NE: lambda a, b: not a == b,  # noqa: SIM201 - this is where `!=` gets its meaning
+        Op.NE: lambda a, b: not a == b,  # noqa: SIM201 - the rule of `!=` itself
         Op.NEG: lambda a: 0 - a,
         Op.MIN: lambda a, b: a if a <= b else b,  # noqa: FURB136
         Op.MAX: lambda a, b: a if b <= a else b,  # noqa: FURB136

@@ -15,7 +15,7 @@ proposal arrives after one that was sent later has been refused (`connections`).
 
 The controller is one that does not fail, or several (`quorum`); then `controller` shows what is committed.
 
-Not here: chance (`network`, `faults`), what is right (`oracles`), the free-running loop (`run`).
+Not here: chance (`faults`), what is right (`oracles`), the free-running loop (`run`).
 """
 
 from __future__ import annotations
