@@ -11,15 +11,17 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from spec_texts import small_specs
+from naive import Naive
+from spec_texts import bfs, small_specs
 
 from agreement.both import differences, program_of
 from agreement.random_specs import random_spec
 from specchk.compile.instantiate import instantiate
 from specchk.explore.conditions import conditions
 from specchk.ir.program import Program
-from specchk.lang.frontend import check
+from specchk.lang.frontend import check, choose_model
 from specchk.lang.text.diagnostics import SpecError
+from specchk.search.engine import Options
 from specchk.search.reference import search
 
 RANDOMS = st.randoms(use_true_random=False)
@@ -57,6 +59,9 @@ helper action count(amount: int):
     else:
         moved' = if moved < 2 then moved + 1 else moved
 """
+
+
+GIVE, PAY = "take(a, 1)\n    held'[b] = held[b] + 1", "take(a, held[a] * 2 - 1)"
 
 
 def with_helpers(text: str) -> str:
@@ -100,7 +105,7 @@ def bank(**parts: str) -> Program:
 
 
 def called() -> Program:
-    return bank(give="take(a, 1)\n    held'[b] = held[b] + 1", pay="take(a, held[a] * 2 - 1)")
+    return bank(give=GIVE, pay=PAY)
 
 
 def in_place() -> Program:
@@ -129,6 +134,15 @@ def test_engines_agree_on_helper_actions(symmetry: bool) -> None:
     for program in (called(), replace(called(), invariants=())):
         assert not differences(program, symmetry=symmetry, keep_going=True)
     assert search(called()).verdict.violations[0].name == "never_three"
+
+
+def test_the_naive_reading_takes_helper_actions() -> None:
+    """It reaches the states that the reference engine reaches."""
+    text = BANK.format(helpers=HELPERS, give=GIVE, pay=PAY)
+    checked = check("bank.spec", text)
+    naive = Naive(checked, choose_model(checked, "m", {}))
+    outcome = search(called(), Options(symmetry=False, keep_going=True))
+    assert len(list(bfs(naive))) == outcome.statistics.distinct > 20
 
 
 def points(program: Program) -> Iterator[tuple[str, str, int]]:

@@ -410,3 +410,11 @@ class Naive:
                     yield from self.run(rest, state, names, more)
             case decls.Skip():
                 yield from self.run(rest, state, names, changes)
+            case decls.CallHelper():
+                helper = self.spec.helpers[stmt.call.callee.text]
+                args = [self.value(arg.value, state, names) for arg in stmt.call.args]
+                inner = {param.name: arg for param, arg in zip(helper.params, args, strict=True)}
+                for more in self.run(helper.body, state, inner, changes):
+                    yield from self.run(rest, state, names, more)
+            case _:
+                raise AssertionError("a match covers every case")
