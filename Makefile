@@ -107,8 +107,8 @@ gate-recordings:
 
 # In another folder, time zone and locale, with another umask and other hash seeds than the lock was written with.
 gate-behaviour:
-	@(cd $(REPORTS) && umask 077 && env -u PYTHONHASHSEED TZ=XYZ4 LC_ALL=C $(abspath $(BIN))/specchk \
-	    behaviour $(abspath conformance/behaviour/behaviours.py) --lock --junit behaviour.xml) \
+	@(cd $(REPORTS) && umask 077 && env -u PYTHONHASHSEED TZ=XYZ4 LC_ALL=C "$(abspath $(BIN))/specchk" \
+	    behaviour "$(abspath conformance/behaviour/behaviours.py)" --lock --junit behaviour.xml) \
 	    $(call ENDED,behaviour)
 
 vsix:

@@ -40,7 +40,7 @@ def test_every_part_of_the_gate_is_a_member(members):
     assert parts[1].split() == ["replication", "$(SMALL)", "files", "recordings", "behaviour"]
     files = {member.file for member in of(OtherGate, members)}
     assert files == {*(f"{name}/binding.py" for name in small[1].split()), "on_files.py", "binding.py"}
-    assert f"conformance/{of(AcceptedRuns, members)[0].file}) --lock" in MAKEFILE
+    assert f'conformance/{of(AcceptedRuns, members)[0].file})" --lock' in MAKEFILE
 
 
 def test_every_suite_of_the_main_binding_is_a_member(members):
