@@ -33,7 +33,7 @@ import pytest
 from hypothesis import core, settings
 from hypothesis.internal.conjecture import providers
 
-SAMPLE = 360  # one slow test in so many
+SAMPLE = 180  # one slow test in so many
 TESTS = Path(__file__).parent
 PARTS = ("unit", "agreement", "system")
 # Files and folders of the parts; all others are `unit`.
