@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from raft_tracing import ROLES
 
-from specchk import Accepted, Answer, At, BadSpec, Impossible, Refused, action, never
+from specchk import Accepted, Answer, At, BadFile, BadSpec, Impossible, Refused, action, never
 from specchk.conform.adapter import ProcessBinding, RemoteSystem
 from specchk.conform.contract.values import Table
 
@@ -221,7 +221,15 @@ class NodesBinding(ProcessBinding):
     )
     controls = (
         BadSpec("votes are forgotten", "votes_are_forgotten", {"MaxTerm": "1", "MaxLog": "1"}),
-        BadSpec("appends commit all", "appends_commit_all", {"Server": "2"}),
+        BadSpec("shorter logs win", "shorter_logs_win", {"Server": "2"}),
+        BadFile(
+            "term and vote are not stored",
+            "raft.go",
+            "must(n.disk.SetHardState(ready.HardState))",
+            "_ = ready.HardState",
+            "two_terms",
+            {"MaxTerm": "1", "MaxLog": "1"},
+        ),
     )
 
     def start(self) -> RemoteSystem:
