@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from replog.serve import PORT, module_of
 
@@ -71,6 +73,7 @@ def command(
     judged by what it prints.
     """
     if adversary:
+        _refuse_ignored(click.get_current_context())
         _oppose(directory, adversary, client, port)
         return
     if client:
@@ -89,6 +92,18 @@ def command(
     click.echo("stopped")
 
 
+def _refuse_ignored(context: click.Context) -> None:
+    """Raise `UsageError` if an option was given that a cluster with an opponent does not have."""
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name in ("brokers", "min_isr", "record")
+        and context.get_parameter_source(option.name) is not ParameterSource.DEFAULT
+    ]
+    if given:
+        raise click.UsageError(f"--adversary runs three brokers in one process: leave out {', '.join(given)}")
+
+
 def _oppose(directory: str, adversary: str, client: tuple[str, ...], port: int) -> None:
     """Run one cluster with an opponent, or one for each seed with a client, which is judged."""
     rehearsal = module_of("cluster", "run.serve.rehearsal")
@@ -101,6 +116,8 @@ def _oppose(directory: str, adversary: str, client: tuple[str, ...], port: int) 
             raise click.UsageError("several seeds need a CLIENT")
         asyncio.run(rehearsal.serve(directory, next(iter(schedules.values())), port, is_unclean, click.echo))
         return
+    if shutil.which(client[0]) is None:
+        raise click.UsageError(f"CLIENT: there is no program `{client[0]}`")
     failures = 0
     program = rehearsal.program(client)
     for name, schedule in schedules.items():

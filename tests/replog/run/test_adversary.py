@@ -9,6 +9,7 @@ import pytest
 import small_client
 from serving import Broker, batch, run
 
+from replog.cli import run as run_command
 from replog.core.types import Error
 from replog.run.serve import fixture
 from replog.run.serve.adversary import ACTS, LAST, PROFILES, Act, Adversary, Intervention, drawn, listed
@@ -158,3 +159,18 @@ def test_a_program_is_judged_by_its_lines(tmp_path):
 
     run(scenario)
     assert not list(Path(tmp_path).glob("*.ndjson"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["7", "--min-isr", "1"], "--adversary runs three brokers in one process: leave out --min-isr"),
+        (["7", "--brokers", "3", "--record", "lines"], "leave out --brokers, --record"),
+        (["7", "--", "no-such-client"], "no program `no-such-client`"),
+    ],
+)
+def test_what_an_opponent_would_ignore_is_refused(words, says, tmp_path, capsys):
+    """Before a cluster is started."""
+    assert run_command(["cluster", str(tmp_path / "all"), "--adversary", *words]) == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "all").exists()
