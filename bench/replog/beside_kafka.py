@@ -25,7 +25,7 @@ sys.path[0] = str(Path(__file__).parents[2])
 
 from conformance.apache_kafka.cluster import BROKERS, Cluster, Plan  # noqa: E402
 from conformance.apache_kafka.releases import NEWEST, RELEASES  # noqa: E402
-from conformance.apache_kafka.settings import _LOGGERS  # noqa: E402
+from conformance.apache_kafka.settings import LOGGERS  # noqa: E402
 
 BIN = Path(sys.executable).parent
 CLIENT = """
@@ -101,7 +101,7 @@ def of_replog(python: str, rate: float) -> str:
 
 def of_kafka(python: str, rate: float) -> str:
     """Measure Kafka."""
-    quiet = dict.fromkeys(_LOGGERS, "WARN")
+    quiet = dict.fromkeys(LOGGERS, "WARN")
     with Cluster(Plan(RELEASES[NEWEST.version], levels=quiet)) as cluster:
         cluster.wait_until_ready()
         cluster.create_topic("load", [list(BROKERS)], {"min.insync.replicas": "2"})

@@ -30,7 +30,7 @@ _BROKER = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
 }
-_LOGGERS = {"org.apache.kafka": "INFO", "kafka": "INFO", "state.change.logger": "INFO"}
+LOGGERS = {"org.apache.kafka": "INFO", "kafka": "INFO", "state.change.logger": "INFO"}
 PATTERN = "[%d] %p [%t] %m (%c)%n"
 # What says each step of replication (docs/check-your-cluster.md).
 RECORDED = {
@@ -135,7 +135,7 @@ def write_logging(folder: Path, release: Release, levels: Mapping[str, str]) -> 
 
     The system properties by which a node finds it (it also needs `node`).
     """
-    loggers = {**_LOGGERS, **levels}
+    loggers = {**LOGGERS, **levels}
     if release.numbers >= (4, 0):
         path = folder / "log4j2.xml"
         named = "".join(f'<Logger name="{name}" level="{level}"/>' for name, level in loggers.items())

@@ -267,13 +267,13 @@ async def _elect(host: Host, name: str, unclean: bool) -> Error:
     image = host.image.partitions.get(name)
     if image is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
-    if image.leader != NO_LEADER if unclean else image.leader == image.replicas[0]:
-        return Error.ELECTION_NOT_NEEDED
 
     def is_done(new: MetadataImage) -> bool:
         now = new.partitions.get(name)
         return now is None or (now.leader != NO_LEADER if unclean else now.leader == now.replicas[0])
 
+    if is_done(host.image):
+        return Error.ELECTION_NOT_NEEDED
     if unclean:
         candidates, refusal = set(image.replicas), Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
     else:
