@@ -7,10 +7,12 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Callable
 from mmap import PAGESIZE, mmap
+from unittest import mock
 
 import pytest
 from msgspec.structs import replace
@@ -97,6 +99,50 @@ def test_a_finalizer_does_not_swallow_the_limit() -> None:
 
     with pytest.raises(LimitReached), watched(SOON, str):
         use_three()
+
+
+def test_a_finalizer_does_not_swallow_the_limit_within_a_foreign_call(capfd) -> None:
+    """Where the limit has become another exception, as in the finalizers of Z3's handles."""
+
+    class Argument:
+        @property
+        def _as_parameter_(self) -> int:
+            end = time.monotonic() + 0.4
+            while time.monotonic() < end:
+                pass
+            return 0
+
+    class Handle:
+        def __del__(self) -> None:
+            ctypes.pythonapi.PyErr_CheckSignals(Argument())
+
+    def work() -> None:
+        Handle()  # which ends at once
+        spin()
+
+    with pytest.raises(LimitReached), watched(SOON, str):
+        work()
+    assert capfd.readouterr().err == ""
+
+
+def test_memory_is_not_measured_by_the_thread_that_works() -> None:
+    """A handler of a signal that imports modules, as the reading of a text does, breaks an import."""
+    threads = set[int]()
+
+    class Measured(ResidentMemory):
+        def size(self) -> int:
+            threads.add(threading.get_ident())
+            return super().size()
+
+    with (
+        mock.patch("specchk.search.budget.ResidentMemory", Measured),
+        watched(Budget(max_memory_bytes=1 << 50), never),
+    ):
+        end = time.monotonic() + 1
+        while not threads and time.monotonic() < end:
+            pass
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 def test_an_exception_that_the_interrupt_causes_is_the_limit() -> None:

@@ -111,7 +111,8 @@ def trace_of(job: Job, path: str) -> tuple[str, list[dict[str, Any]]]:
         raise BadRequest(f"there is no trace at {path} of {job.handle}")
     first = next(_traces(job.report, ""), None)
     if first is None:
-        raise BadRequest(f"there is no trace in {job.handle}: nothing was violated or reached")
+        reason = job.report.get("reason") if isinstance(job.report, dict) else None
+        raise BadRequest(f"there is no trace in {job.handle}: {reason or 'nothing was violated or reached'}")
     return first
 
 

@@ -52,7 +52,7 @@ def watched(budget: Budget, end: Callable[[str], object], began: float | None = 
         yield budget
         return
     began = time.monotonic() if began is None else began
-    with LimitWatch(reason, end, began, seconds if budget.max_memory_bytes is None else None) as watch:
+    with LimitWatch(reason, end, began) as watch:
         yield replace(budget, watch=watch)
 
 

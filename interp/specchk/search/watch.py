@@ -8,7 +8,9 @@ evaluation, a query to a solver or a compilation may not look for minutes, so th
     then              solvers are interrupted, after which that is raised before their answer is read
     GRACE ticks later the process ends (`end`): the work is in code that nothing interrupts
 
-Worker processes end with the work, or with the process.
+A thread looks at the limits, and sends the main thread a signal when one is reached.  The handler of the
+signal only raises: a handler that imports a module, as reading a text does, breaks an import that it
+interrupts.  Worker processes end with the work, or with the process.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from types import FrameType
 from typing import Any
 
 TICK_S = 0.1
-GRACE = 4  # ticks, which take longer on a machine that is busy
+GRACE = 5  # ticks, which take longer on a machine that is busy
 
 Reason = Callable[
     [float], str | None
@@ -41,18 +43,14 @@ class LimitReached(KeyboardInterrupt):
 class LimitWatch:
     """The watch over one piece of work, from `began` (of `time.monotonic`) on; used as a context.
 
-    Only the first watch of the main thread raises exceptions there: a process has one timer.  A copy in
+    Only the first watch of the main thread raises exceptions there: a signal has one handler.  A copy in
     another process is None.
     """
 
-    def __init__(
-        self, reason: Reason, end: Callable[[str], object], began: float, seconds: float | None
-    ) -> None:
+    def __init__(self, reason: Reason, end: Callable[[str], object], began: float) -> None:
         self.began = began
         self._reason, self._end = reason, end
-        # A tick before the first exception is for work that looks; where memory is limited, too, ticks come
-        # from the beginning on.
-        self._first = TICK_S if seconds is None else max(0.0, began + seconds - time.monotonic()) + TICK_S
+        self._reached = ""  # the limit that is reached
         self._interrupts: list[Callable[[], object]] = []
         # By interrupts; and what ctypes makes of any exception while it converts an argument.
         self._caused: tuple[type[Exception], ...] = (ctypes.ArgumentError,)
@@ -60,6 +58,7 @@ class LimitWatch:
         self._resting = 0  # contexts of `resting` that are open
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="limits", daemon=True)
+        self._main = threading.main_thread().ident or 0
         self._before: Any = None
         self._hook = sys.unraisablehook
 
@@ -70,7 +69,6 @@ class LimitWatch:
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL:
             self._before = signal.signal(signal.SIGALRM, self._tick)
-            signal.setitimer(signal.ITIMER_REAL, self._first, TICK_S)
             sys.unraisablehook = self._lost
         self._thread.start()
         return self
@@ -78,12 +76,11 @@ class LimitWatch:
     def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         self._is_seen = True
         self._over.set()
+        self._thread.join()
         if self._before is not None:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_IGN)  # discards a tick that waits for a thread
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)  # discards a signal that waits
             signal.signal(signal.SIGALRM, self._before)
             sys.unraisablehook = self._hook
-        self._thread.join()
         if isinstance(error, self._caused) and (reason := self._reason(self.seconds)) is not None:
             raise LimitReached(reason) from error
 
@@ -116,31 +113,31 @@ class LimitWatch:
 
     def _tick(self, _: int, _frame: FrameType | None) -> None:
         """Raise the limit in the main thread, once."""
-        if self._is_seen or self._resting:
-            return
-        reason = self._reason(self.seconds)
-        if reason is not None and not self._is_seen:
+        if not (self._is_seen or self._resting):
             self._is_seen = True
-            raise LimitReached(reason)
+            raise LimitReached(self._reached)
 
     def _lost(self, lost: sys.UnraisableHookArgs) -> None:
         """Raise the limit again at the next tick: finalizers and callbacks pass no exception on."""
-        if isinstance(lost.exc_value, LimitReached):
+        if self._reached and isinstance(lost.exc_value, (LimitReached, *self._caused)):
             self._is_seen = False
         else:
             self._hook(lost)
 
     def _run(self) -> None:
-        """Interrupt solvers, and end the process; in a thread, which runs beside code that is not Python."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+        """Raise the limit, interrupt solvers, and end the process; beside code that is not Python."""
         ticks = 0  # since the limit was found to be reached
         while not self._over.wait(TICK_S):
             reason = None if self._resting else self._reason(self.seconds)
             if reason is None:
                 ticks = 0
                 continue
-            for interrupt in self._interrupts if ticks else ():
-                interrupt()
+            self._reached = reason
+            if ticks:  # the first is for work that looks
+                if self._before is not None and not self._is_seen:
+                    signal.pthread_kill(self._main, signal.SIGALRM)
+                for interrupt in self._interrupts:
+                    interrupt()
             ticks += 1
             if ticks > GRACE and not self._over.is_set():
                 self._end(reason)
