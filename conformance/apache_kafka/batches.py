@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 from mmap import mmap
 
 import crc32c
-from conformance.apache_kafka.schemas import read_uvarint, uvarint
 from msgspec import Struct
+
+from replog.store.segments.records import encode_varint
 
 _HEAD = struct.Struct(">qiibIhiqqqhii")
 _OLD = struct.Struct(">qiIbbq")
@@ -134,12 +135,19 @@ def _numbers(producer: Producer) -> tuple[int, int, int]:
 
 
 def _record(delta: int, value: bytes) -> bytes:
-    body = b"\x00\x00" + _zigzag(delta) + _zigzag(-1) + _zigzag(len(value)) + value + b"\x00"
-    return _zigzag(len(body)) + body
+    body = b"\x00\x00" + b"".join(map(encode_varint, (delta, -1, len(value)))) + value + b"\x00"
+    return encode_varint(len(body)) + body
 
 
-def _zigzag(value: int) -> bytes:
-    return uvarint(value << 1 if value >= 0 else (-value << 1) - 1)
+def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
+    """An unsigned varint, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from uuid import UUID
 
 from conformance.apache_kafka.cluster import ZOOKEEPER_CONTROLLER, Cluster
 from conformance.apache_kafka.metadata_log import METADATA_LOG, Decision, metadata_records, read_decisions
@@ -38,7 +37,7 @@ class Deciding(ABC):
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self.cluster, self.topic = cluster, topic
-        self.topic_id: UUID | None = None  # known with the first decision of a quorum
+        self.topic_id: bytes | None = None  # known with the first decision of a quorum
 
     @abstractmethod
     def latest(self) -> Decision:

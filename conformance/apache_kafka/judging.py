@@ -83,7 +83,7 @@ def _identity(
     for number in sorted({str(each) for each in decision.replicas} & given - set(replicas)):
         yield Fault(name, number, "identity", "it is assigned this partition, and has no folder of it")
     assert decision.topic_id is not None
-    topic_id = base64.urlsafe_b64encode(decision.topic_id.bytes).decode().rstrip("=")
+    topic_id = base64.urlsafe_b64encode(decision.topic_id).decode().rstrip("=")
     for number, replica in replicas.items():
         if replica.topic_id not in (None, topic_id):
             text = f"its folder is of topic {replica.topic_id}, and the controller's of {topic_id}"

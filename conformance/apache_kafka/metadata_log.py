@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from uuid import UUID
 
-from conformance.apache_kafka.batches import parse_batches
-from conformance.apache_kafka.schemas import Fields, Schemas, read_uvarint
+from conformance.apache_kafka.batches import parse_batches, read_uvarint
+from conformance.apache_kafka.schemas import Fields, Schemas, decode
 from msgspec import Struct, structs
 
 METADATA_LOG = "__cluster_metadata-0"
@@ -33,7 +32,7 @@ class Decision(Struct, frozen=True):
     version: int
     elr: frozenset[int] = frozenset()
     replicas: tuple[int, ...] = ()
-    topic_id: UUID | None = None
+    topic_id: bytes | None = None
 
 
 class Decisions(Struct):
@@ -67,14 +66,14 @@ def decode_metadata(schemas: Schemas, value: bytes) -> tuple[str, Fields]:
     _, at = read_uvarint(value, 0)
     key, at = read_uvarint(value, at)
     version, at = read_uvarint(value, at)
-    message = schemas.records[key]
-    return message.name, message.decode(value, version, at)[0]
+    layout = schemas.record(key, version)
+    return layout.name, decode(layout, value, at)
 
 
 def read_decisions(records: Iterable[tuple[int, str, Fields]]) -> Decisions:
     """What has been decided by the end of these records."""
     decisions = Decisions({}, set())
-    topics: dict[UUID, str] = {}
+    topics: dict[bytes, str] = {}
     for offset, name, fields in records:
         if name == "TopicRecord":
             topics[fields["TopicId"]] = fields["Name"]

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Self
 
-from conformance.apache_kafka.schemas import Fields, Message, Schemas
+from conformance.apache_kafka.schemas import Fields, Schemas, decode
 
 _LENGTH = struct.Struct(">i")
 _HEADER = struct.Struct(">hhih")
@@ -43,13 +43,6 @@ class Api(IntEnum):
     BROKER_HEARTBEAT = 63
 
 
-class Head(IntEnum):
-    """What the header of a message ends with."""
-
-    PLAIN = 0
-    TAGGED = 1
-
-
 def request_header(frame: bytes) -> tuple[int, int, int, str, int]:
     """API key, version, correlation and client id of a request, and where they end."""
     key, version, correlation, size = _HEADER.unpack_from(frame)
@@ -60,20 +53,16 @@ def request_header(frame: bytes) -> tuple[int, int, int, str, int]:
 def decode_request(schemas: Schemas, frame: bytes) -> Fields:
     """The fields of a request from its frame (without its length)."""
     key, version, _, _, end = request_header(frame)
-    message = schemas.requests[key]
-    return message.decode(frame, version, end + _head(message, version))[0]
+    layout = schemas.request(key, version)
+    return decode(layout, frame, end + layout.is_flexible)
 
 
 def decode_response(schemas: Schemas, key: int, version: int, frame: bytes) -> Fields:
     """The fields of the response to a request of this key and version, from its frame."""
-    message = schemas.responses[key]
+    layout = schemas.response(key, version)
     # The answer to ApiVersions has the old header, so that clients of any age can read it.
-    head = Head.PLAIN if key == Api.API_VERSIONS else _head(message, version)
-    return message.decode(frame, version, 4 + head)[0]
-
-
-def _head(message: Message, version: int) -> Head:
-    return Head.TAGGED if version in message.flexible else Head.PLAIN
+    has_tags = layout.is_flexible and key != Api.API_VERSIONS
+    return decode(layout, frame, 4 + has_tags)
 
 
 class Connection:
@@ -102,10 +91,10 @@ class Connection:
 
     def send(self, key: Api, version: int, fields: Mapping[str, Any]) -> None:
         """Send a request."""
-        message = self._schemas.requests[key]
+        tags = bytes(self._schemas.request(key, version).is_flexible)
         self._correlation += 1
         head = _HEADER.pack(key, version, self._correlation, len(self._client_id)) + self._client_id
-        frame = head + bytes(_head(message, version)) + message.encode(fields, version)
+        frame = head + tags + self._schemas.encode_request(key, version, fields)
         self.socket.sendall(_LENGTH.pack(len(frame)) + frame)
 
     def receive(self, key: Api, version: int) -> Fields:

@@ -6,11 +6,10 @@ import base64
 import json
 import re
 import subprocess
-import uuid
 from pathlib import Path
 
 import pytest
-from conformance.apache_kafka.batches import parse_batches
+from conformance.apache_kafka.batches import parse_batches, read_uvarint
 from conformance.apache_kafka.cluster import Cluster, Plan
 from conformance.apache_kafka.deciding import deciding
 from conformance.apache_kafka.folders import Mark, producer_entries
@@ -18,10 +17,11 @@ from conformance.apache_kafka.judging import judge
 from conformance.apache_kafka.metadata_log import METADATA_LOG, decode_metadata
 from conformance.apache_kafka.nodes import java_command
 from conformance.apache_kafka.releases import NEWEST, Metadata, jar
-from conformance.apache_kafka.schemas import METADATA, Schemas, read_uvarint
+from conformance.apache_kafka.schemas import METADATA, Schemas
 
 from real_kafka.loads import BROKERS, CLEANING, RUNNING, STOPPED, copy, elect, write_for_cleaning
 from replog.dump import ReadOnlyFs
+from replog.run.serve.codec import Struct
 from replog.store.checkpoints.checkpoint import read_epochs
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -111,14 +111,12 @@ def compare_snapshots(release, snapshots):
     return count
 
 
-def plain(value):
+def plain(value, kind):
     """A value of a field as Kafka's tool writes it."""
-    if isinstance(value, dict):
-        return {key[0].lower() + key[1:]: plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [plain(each) for each in value]
-    if isinstance(value, uuid.UUID):
-        return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+    if isinstance(value, tuple):
+        return [plain(each, kind) for each in value]
+    if kind == "uuid":
+        return base64.urlsafe_b64encode(value).decode().rstrip("=")
     return base64.b64encode(value).decode() if isinstance(value, bytes) else value
 
 
@@ -134,27 +132,25 @@ def compare_metadata(release, files):
             version, _ = read_uvarint(value, 2)
             assert re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).upper() == record["type"]
             assert version == record["version"]
-            message = next(each for each in schemas.records.values() if each.name == kind)
-            compare_fields(message.fields, fields, record["data"])
+            compare_fields(schemas.record(value[1], version), fields, record["data"])
             count += 1
     return count
 
 
-def compare_fields(fields, ours, theirs):
+def compare_fields(layout, ours, theirs):
     """Compare a record's fields; the tool leaves out tagged ones that have their default."""
-    written = plain(ours)
-    for field in fields:
-        key = field.name[0].lower() + field.name[1:]
-        if field.name in ours and key not in theirs:
-            assert (field.tag >= 0, ours[field.name]) == (True, field.empty())
-        elif field.name in ours and field.fields and ours[field.name] is not None:
-            is_list = field.kind.startswith("[]")
-            pairs = ours[field.name], theirs[key]
-            for mine, its in zip(*pairs, strict=True) if is_list else (pairs,):
-                compare_fields(field.fields, mine, its)
+    fields = {field.name[0].lower() + field.name[1:]: field for field in layout.fields}
+    for key, field in fields.items():
+        mine = ours[field.name]
+        if key not in theirs:
+            assert (field.tag >= 0, mine) == (True, field.default)
+        elif isinstance(field.kind, Struct) and mine is not None:
+            pairs = zip(mine, theirs[key], strict=True) if field.is_array else ((mine, theirs[key]),)
+            for inner, its in pairs:
+                compare_fields(field.kind, inner, its)
         else:
-            assert written.get(key, KeyError) == theirs.get(key, KeyError), (field, ours, theirs)
-    assert theirs.keys() <= written.keys()
+            assert plain(mine, field.kind) == theirs[key], (field, ours, theirs)
+    assert theirs.keys() <= fields.keys()
 
 
 def compare(release, folders):

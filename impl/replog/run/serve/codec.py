@@ -8,7 +8,8 @@ to be written lacks has its default, and what a version lacks is left out, so th
 versions.
 
 Reading is bounded by what has arrived: a count is compared with the bytes that are left before anything is
-made of it, and all arrays of a message together have at most `MOST_ELEMENTS`.  A frame of ten bytes can state
+made of it, and all arrays of a message together have at most `MOST_ELEMENTS`, if the caller does not say
+otherwise.  A frame of ten bytes can state
 four thousand million elements; kio 0.6.5's own reader reserves memory for them and ends the process.
 
 Not here: which structs there are (`layout`), headers and frames (`frames`).
@@ -77,9 +78,9 @@ class Struct:
     fields: tuple[Field, ...]
 
 
-def read(layout: Struct, data: bytes, start: int = 0) -> dict[str, Any]:
+def read(layout: Struct, data: bytes, start: int = 0, most_elements: int = MOST_ELEMENTS) -> dict[str, Any]:
     """Read a message that fills `data` from `start` on; raises `MalformedError`."""
-    reader = Reader(data, start)
+    reader = Reader(data, start, most_elements)
     body = reader.struct(layout)
     if reader.position != len(data):
         raise MalformedError(f"{len(data) - reader.position} bytes after the end of {layout.name}")
@@ -89,11 +90,11 @@ def read(layout: Struct, data: bytes, start: int = 0) -> dict[str, Any]:
 class Reader:
     """A cursor over the bytes of one message."""
 
-    __slots__ = ("_data", "_elements", "position")
+    __slots__ = ("_data", "_elements_left", "position")
 
-    def __init__(self, data: bytes, start: int = 0) -> None:
+    def __init__(self, data: bytes, start: int = 0, most_elements: int = MOST_ELEMENTS) -> None:
         self._data = data
-        self._elements = 0
+        self._elements_left = most_elements
         self.position = start
 
     def struct(self, layout: Struct) -> dict[str, Any]:
@@ -145,8 +146,8 @@ class Reader:
 
     def _expect(self, count: int) -> None:
         """Admit `count` elements, of at least one byte each."""
-        self._elements += count
-        if count > len(self._data) - self.position or self._elements > MOST_ELEMENTS:
+        self._elements_left -= count
+        if count > len(self._data) - self.position or self._elements_left < 0:
             raise MalformedError(f"{count} elements in {len(self._data) - self.position} bytes")
 
     def _tagged(self, layout: Struct, body: dict[str, Any]) -> None:
