@@ -163,3 +163,38 @@ def test_who_waits_at_a_topic_that_is_deleted_is_answered(tmp_path):
         assert (await asyncio.wait_for(waiting, 5))["error_code"] == Error.UNKNOWN_TOPIC_OR_PARTITION
 
     run(scenario)
+
+
+def test_topics_of_one_request_are_waited_for_together(tmp_path, monkeypatch):
+    """And each that the request names twice is refused, as in Kafka."""
+    monkeypatch.setattr(host, "DECISION_S", 0.2)
+
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("a", "b", "c")
+
+        async def asked(api, **body):
+            (answers,) = (await broker.ask(api, **body)).values()
+            return {each["name"]: each.get("error_code") or 0 for each in answers}
+
+        made = [topic(name) for name in ("d", "d", "e", "d", "f", "a")]
+        twice, ok = Error.INVALID_REQUEST, Error.NONE
+        assert await asked(Api.CREATE_TOPICS, topics=made, validate_only=False) == {
+            "d": twice,
+            "a": topics.TOPIC_EXISTS,
+            "e": ok,
+            "f": ok,
+        }
+        assert await asked(Api.DELETE_TOPICS, topic_names=["e", "e", "e", "f"]) == {"e": twice, "f": ok}
+        # The controller is away.
+        monkeypatch.setattr(broker.host, "_control", lambda order: None)
+        made = [topic(name, min_insync_replicas="1") for name in ("g", "h", "i")]
+        for api, body in (
+            (Api.CREATE_TOPICS, {"topics": made, "validate_only": False}),
+            (Api.DELETE_TOPICS, {"topic_names": ["a", "b", "c"]}),
+        ):
+            began = broker.host.now_ms()
+            assert set((await asked(api, **body)).values()) == {Error.REQUEST_TIMED_OUT}
+            assert broker.host.now_ms() - began < 390
+
+    run(scenario)

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol, TypeVar
@@ -55,6 +56,8 @@ from replog.store.files.errors import CorruptFileError, StoreError
 from replog.store.files.fs import Fs
 
 T = TypeVar("T")
+Wish = Callable[[MetadataImage], bool]
+"""Whether metadata are as a client wants them."""
 
 GROUPS = "__consumer_offsets-0"
 """The partition with generations and offsets of consumer groups, the first replica of every broker."""
@@ -154,15 +157,24 @@ class Host:
         self._drain()
         self._loop.call_later(CHECKPOINT_S, self._checkpoint)
 
-    async def decide(self, order: Order, is_done: Callable[[MetadataImage], bool]) -> bool:
-        """Have the controller do what a client wants; return whether the broker has seen it done in time."""
-        self._control(order)
-        try:
+    async def decide(self, orders: Iterable[Order], wishes: Sequence[Wish]) -> list[bool]:
+        """Have the controller do what a client wants; return which wishes the broker has seen fulfilled.
+
+        There is one time for all of them.
+        """
+        for order in orders:
+            self._control(order)
+        fulfilled = [False] * len(wishes)
+
+        def are_all_fulfilled(image: MetadataImage) -> bool:
+            # Each at any time: a leader that was elected may have gone when the last is.
+            fulfilled[:] = [known or wish(image) for known, wish in zip(fulfilled, wishes, strict=True)]
+            return all(fulfilled)
+
+        with suppress(TimeoutError):
             async with asyncio.timeout(DECISION_S):
-                await self.until(is_done)
-        except TimeoutError:
-            return False
-        return True
+                await self.until(are_all_fulfilled)
+        return fulfilled
 
     async def until(self, is_done: Callable[[MetadataImage], bool]) -> None:
         """Wait until the applied metadata are as wanted."""

@@ -7,17 +7,17 @@ A topic is the partitions of its name; replog gives it no id.  One setting can b
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from replog.core.controller.placement import assign
-from replog.core.messages import ConfigureRequest, ElectRequest
+from replog.core.messages import ConfigureRequest, ElectRequest, Message
 from replog.core.types import NO_LEADER, BrokerState, Error, MetadataImage, PartitionImage
 from replog.run.partitions import key_of
 from replog.run.serve.codec import Body
 from replog.run.serve.controlling import CreatePartitions, DeletePartitions
-from replog.run.serve.host import GROUPS, LARGEST_BATCH, Host
+from replog.run.serve.host import GROUPS, LARGEST_BATCH, Host, Wish
 from replog.store.files.config import DEFAULT_CONFIG
 
 TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
@@ -39,6 +39,7 @@ DEFAULT_SOURCE = 5
 UNAUTHORIZED = -(1 << 31)
 """Authorized operations, which nobody has asked for."""
 
+T = TypeVar("T")
 Address = tuple[str, int]
 Partitions = dict[int, PartitionImage]
 
@@ -116,67 +117,6 @@ def _partition(host: Host, number: int, image: PartitionImage) -> Body:
 Assignments = Mapping[str, tuple[tuple[int, ...], ...]]
 
 
-async def create(host: Host, topics: Assignments) -> bool:
-    """Create topics with the replicas of each partition; return whether they are there in time, and led.
-
-    A topic that another request has created meanwhile may have fewer partitions.
-    """
-    named = {f"{topic}-{n}": held for topic, parts in topics.items() for n, held in enumerate(parts)}
-
-    def is_done(image: MetadataImage) -> bool:
-        made = [image.partitions[name] for name in named if name in image.partitions]
-        exist = all(f"{topic}-0" in image.partitions for topic in topics)
-        return exist and all(each.leader != NO_LEADER for each in made)
-
-    return await host.decide(CreatePartitions(named), is_done)
-
-
-async def create_topics(host: Host, request: Body) -> Body:
-    """Create topics; each of them or, where it is refused, nothing of it."""
-    results: list[Body] = []
-    room = MOST_PARTITIONS
-    for topic in request["topics"]:
-        try:
-            planned = _plan(host, topic, room)
-            room -= len(planned)
-            is_done = request["validate_only"] or await _make(host, topic, planned)
-        except RefusedTopicError as error:
-            results.append(_refusal(topic["name"], error) | {"num_partitions": -1, "replication_factor": -1})
-            continue
-        results.append(
-            {
-                "name": topic["name"],
-                "error_code": Error.NONE if is_done else Error.REQUEST_TIMED_OUT,
-                "error_message": None if is_done else "the topic has no leader yet",
-                "num_partitions": len(planned),
-                "replication_factor": len(planned[0]),
-            }
-        )
-    return {"topics": tuple(results)}
-
-
-async def _make(host: Host, topic: Body, planned: tuple[tuple[int, ...], ...]) -> bool:
-    """Create a topic with its settings; raises `RefusedTopicError`."""
-    name = topic["name"]
-    if not await create(host, {name: planned}):
-        return False
-    if len(topics_of(host.image).get(name, planned)) != len(planned):
-        raise RefusedTopicError(TOPIC_EXISTS, "another request has created the topic meanwhile")
-    for setting in topic["configs"]:
-        if setting["name"] == MIN_ISR:
-            chosen = int(setting["value"])
-            for number in range(len(planned)):
-                place = f"{name}-{number}"
-                request = ConfigureRequest(host.number(), place, chosen)
-                if not await host.decide(request, partial(_has_min_isr, place, chosen)):
-                    return False
-    return True
-
-
-def _has_min_isr(name: str, chosen: int, image: MetadataImage) -> bool:
-    return name not in image.partitions or image.partitions[name].min_isr == chosen
-
-
 class RefusedTopicError(Exception):
     """A topic that is not created or deleted: Kafka's error code, and the reason in words."""
 
@@ -186,8 +126,90 @@ class RefusedTopicError(Exception):
         self.reason = reason
 
 
-def _refusal(name: str, error: RefusedTopicError) -> dict[str, Any]:
-    return {"name": name, "error_code": error.code, "error_message": error.reason}
+TWICE = Error.INVALID_REQUEST, "the request names the topic twice"
+
+
+def _refusal(name: str, error: RefusedTopicError) -> Body:
+    refusal = {"name": name, "error_code": error.code, "error_message": error.reason}
+    return refusal | {"num_partitions": -1, "replication_factor": -1}
+
+
+async def create(host: Host, topics: Assignments) -> list[bool]:
+    """Create topics with the replicas of each partition; return which are there in time, and led.
+
+    A topic that another request has created meanwhile may have fewer partitions.
+    """
+    named = {name: held for topic, parts in topics.items() for name, held in _named(topic, parts)}
+    wishes = [partial(_is_led, [name for name, _ in _named(*topic)]) for topic in topics.items()]
+    return await host.decide([CreatePartitions(named)], wishes)
+
+
+def _named(topic: str, parts: tuple[T, ...]) -> Iterator[tuple[str, T]]:
+    return ((f"{topic}-{number}", part) for number, part in enumerate(parts))
+
+
+def _is_led(names: list[str], image: MetadataImage) -> bool:
+    made = [image.partitions[name] for name in names if name in image.partitions]
+    return names[0] in image.partitions and all(each.leader != NO_LEADER for each in made)
+
+
+async def create_topics(host: Host, request: Body) -> Body:
+    """Create topics; each of them or, where it is refused, nothing of it."""
+    results: dict[str, Body] = {}
+    planned: dict[str, tuple[tuple[int, ...], ...]] = {}
+    for topic in request["topics"]:
+        name = topic["name"]
+        try:
+            if name in results or planned.pop(name, ()):
+                raise RefusedTopicError(*TWICE)
+            planned[name] = _plan(host, topic, MOST_PARTITIONS - sum(map(len, planned.values())))
+        except RefusedTopicError as error:
+            results[name] = _refusal(name, error)
+    if not request["validate_only"] and planned:
+        settings = {topic["name"]: topic["configs"] for topic in request["topics"]}
+        refusals = await _make(host, planned, settings)
+        results |= {name: _refusal(name, error) for name, error in refusals.items()}
+    for name, parts in planned.items():
+        made = {
+            "name": name,
+            "error_code": Error.NONE,
+            "num_partitions": len(parts),
+            "replication_factor": len(parts[0]),
+        }
+        results.setdefault(name, made)
+    return {"topics": tuple(results.values())}
+
+
+Refusals = dict[str, RefusedTopicError]
+
+
+async def _make(host: Host, planned: Assignments, settings: Mapping[str, Any]) -> Refusals:
+    """Create topics with their settings; return those that are not there in time, or are another's."""
+    refusals: Refusals = {}
+    for (name, parts), is_led in zip(planned.items(), await create(host, planned), strict=True):
+        if not is_led:
+            refusals[name] = RefusedTopicError(Error.REQUEST_TIMED_OUT, "the topic has no leader yet")
+        elif len(topics_of(host.image).get(name, parts)) != len(parts):
+            text = "another request has created the topic meanwhile"
+            refusals[name] = RefusedTopicError(TOPIC_EXISTS, text)
+    chosen = [
+        (topic, place, int(setting["value"]))
+        for topic, parts in planned.items()
+        for setting in settings[topic]
+        if setting["name"] == MIN_ISR and topic not in refusals
+        for place, _ in _named(topic, parts)
+    ]
+    orders = [ConfigureRequest(host.number(), place, value) for _, place, value in chosen]
+    done = await host.decide(orders, [partial(_has_min_isr, place, value) for _, place, value in chosen])
+    for (topic, _, _), is_done in zip(chosen, done, strict=True):
+        if not is_done:
+            text = f"the topic does not have its {MIN_ISR} yet"
+            refusals[topic] = RefusedTopicError(Error.REQUEST_TIMED_OUT, text)
+    return refusals
+
+
+def _has_min_isr(name: str, chosen: int, image: MetadataImage) -> bool:
+    return name not in image.partitions or image.partitions[name].min_isr == chosen
 
 
 def _plan(host: Host, topic: Body, room: int) -> tuple[tuple[int, ...], ...]:
@@ -223,21 +245,25 @@ def _check_setting(host: Host, name: str, value: str | None) -> None:
 
 async def delete_topics(host: Host, request: Body) -> Body:
     """Delete topics with all their records."""
-    results: list[Body] = []
+    results: dict[str, Body] = {}
+    known, gone = topics_of(host.image), dict[str, list[str]]()
     for name in request["topic_names"]:
-        partitions = topics_of(host.image).get(name)
-        if partitions is None:
-            refused = RefusedTopicError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+        if name in results or gone.pop(name, []):
+            results[name] = _refusal(name, RefusedTopicError(*TWICE))
         elif name == INTERNAL_TOPIC:
             refused = RefusedTopicError(INVALID_TOPIC, "the offsets of consumer groups cannot be deleted")
+            results[name] = _refusal(name, refused)
+        elif name not in known:
+            refused = RefusedTopicError(Error.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+            results[name] = _refusal(name, refused)
         else:
-            gone = tuple(f"{name}-{number}" for number in partitions)
-            if await host.decide(DeletePartitions(gone), partial(_lacks, gone[0])):
-                results.append({"name": name, "error_message": None})
-                continue
-            refused = RefusedTopicError(Error.REQUEST_TIMED_OUT, "the controller has not decided yet")
-        results.append(_refusal(name, refused))
-    return {"responses": tuple(results)}
+            gone[name] = [f"{name}-{number}" for number in known[name]]
+    order = DeletePartitions(tuple(each for names in gone.values() for each in names))
+    done = await host.decide([order] if gone else [], [partial(_lacks, names[0]) for names in gone.values()])
+    late = RefusedTopicError(Error.REQUEST_TIMED_OUT, "the controller has not decided yet")
+    for name, is_done in zip(gone, done, strict=True):
+        results[name] = {"name": name, "error_message": None} if is_done else _refusal(name, late)
+    return {"responses": tuple(results.values())}
 
 
 def _lacks(name: str, image: MetadataImage) -> bool:
@@ -252,27 +278,46 @@ async def elect_leaders(host: Host, request: Body) -> Body:
         topics = {topic: sorted(parts) for topic, parts in topics_of(host.image).items()}
     else:
         topics = {each["topic"]: each["partitions"] for each in wanted}
-    results: list[Body] = []
-    for topic, numbers in topics.items():
-        errors = [(number, await _elect(host, f"{topic}-{number}", unclean)) for number in numbers]
+    names = [(topic, number) for topic, numbers in topics.items() for number in numbers]
+    begun = [_election(host, f"{topic}-{number}", unclean) for topic, number in names]
+    results: dict[str, list[Body]] = {}
+    for (topic, number), error in zip(names, await decided(host, begun), strict=True):
         # Who names no partition is not told of those that need nothing.
-        told = [each for each in errors if wanted is not None or each[1] is not Error.ELECTION_NOT_NEEDED]
-        partitions = tuple({"partition_id": n, "error_code": e, "error_message": None} for n, e in told)
-        results.append({"topic": topic, "partition_result": partitions})
-    return {"replica_election_results": tuple(each for each in results if each["partition_result"])}
+        if wanted is not None or error != Error.ELECTION_NOT_NEEDED:
+            result = {"partition_id": number, "error_code": error, "error_message": None}
+            results.setdefault(topic, []).append(result)
+    return {
+        "replica_election_results": tuple(
+            {"topic": topic, "partition_result": tuple(parts)} for topic, parts in results.items()
+        )
+    }
 
 
-async def _elect(host: Host, name: str, unclean: bool) -> Error:
-    """Have the controller hold an election; return why it held none."""
+Begun = int | tuple[Message, Wish]
+"""Why nothing is done for a partition; or what the controller is asked, and how to see that it is done."""
+
+
+async def decided(host: Host, begun: list[Begun]) -> list[int]:
+    """Ask the controller, and wait for all; return the error code for each partition, 0 if it is done."""
+    asked = [each for each in begun if not isinstance(each, int)]
+    done = iter(await host.decide([order for order, _ in asked], [wish for _, wish in asked]))
+    return [
+        each if isinstance(each, int) else Error.NONE if next(done) else Error.REQUEST_TIMED_OUT
+        for each in begun
+    ]
+
+
+def _election(host: Host, name: str, unclean: bool) -> Begun:
+    """Return what the controller is asked in order to hold an election, or why it needs none."""
     image = host.image.partitions.get(name)
     if image is None:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
 
-    def is_done(new: MetadataImage) -> bool:
+    def is_held(new: MetadataImage) -> bool:
         now = new.partitions.get(name)
         return now is None or (now.leader != NO_LEADER if unclean else now.leader == now.replicas[0])
 
-    if is_done(host.image):
+    if is_held(host.image):
         return Error.ELECTION_NOT_NEEDED
     if unclean:
         candidates, refusal = set(image.replicas), Error.ELIGIBLE_LEADERS_NOT_AVAILABLE
@@ -281,8 +326,7 @@ async def _elect(host: Host, name: str, unclean: bool) -> Error:
     brokers = host.image.brokers
     if not any(b in brokers and brokers[b].state is BrokerState.ACTIVE for b in candidates):
         return refusal
-    is_held = await host.decide(ElectRequest(host.number(), name, unclean), is_done)
-    return Error.NONE if is_held else Error.REQUEST_TIMED_OUT
+    return ElectRequest(host.number(), name, unclean), is_held
 
 
 def _topic_settings(host: Host, partitions: Partitions | None) -> dict[str, str]:
