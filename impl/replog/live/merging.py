@@ -7,8 +7,8 @@ served, an answer before it is applied, metadata before a broker has them, a dec
 of it.  Lines that no message orders are in the order of their clocks, which is that of one machine; but if
 possible, a fetch is served before its follower sends another: a reader has the last fetch only.
 
-A recording begins with the creation of its partition.  Brokers have numbers from 0 in it, epochs and versions
-count from those of the creation.
+A recording begins with the creation of its partition, and ends before its first reassignment.  Brokers have
+numbers from 0 in it, epochs and versions count from those of the creation.
 
 Not here: what a reader makes of it (`conformance/live_tracing.py`).
 """
@@ -18,6 +18,7 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,9 @@ def merged(name: str, lines: list[Line]) -> list[Line]:
     if created is None or sorted(created["after"]["isr"]) != sorted(created["replicas"]):
         return []
     ids = {broker: number for number, broker in enumerate(sorted(created["replicas"]))}
+    end = min((line["t"] for line in lines if line["event"] == "reassign"), default=inf)
     lines = _with_recovery([
-        line for line in lines if line["t"] >= created["t"] and line["at"] in (CONTROLLER, *ids)
+        line for line in lines if created["t"] <= line["t"] < end and line["at"] in (CONTROLLER, *ids)
     ])  # fmt: skip
     ordered = [line for line in _ordered(lines) if line is not created]
     counts: dict[int, int] = {}

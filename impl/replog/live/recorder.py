@@ -273,7 +273,7 @@ class ControllerRecorder:
         self._state = state
         self._t = 0
         self._brokers: Mapping[int, Registration] = {}
-        self._names: frozenset[str] = frozenset()
+        self._replicas: dict[str, tuple[int, ...]] = {}
         self.begin()
         self._events([("start", {})])
 
@@ -281,7 +281,7 @@ class ControllerRecorder:
         """Look at the state before a decision."""
         self._t = monotonic_ns()
         self._brokers = dict(self._state.brokers)
-        self._names = frozenset(self._state.partitions)
+        self._replicas = {name: image.replicas for name, image in self._state.partitions.items()}
 
     def decided(self, effects: list[Effect]) -> None:
         """Record a decision that is on the disk; of several steps only the last one shows its state."""
@@ -295,9 +295,11 @@ class ControllerRecorder:
             if old is None or known.broker_epoch != old.broker_epoch:
                 events.append(("register", {"broker": broker}))
         self._events(events)
-        for name in self._state.partitions.keys() - self._names:
-            replicas = self._state.partitions[name].replicas
-            self._event(name, "create", replicas=replicas, min_isr=self._state.config.min_isr)
+        for name, image in self._state.partitions.items():
+            if name not in self._replicas:
+                self._event(name, "create", replicas=image.replicas, min_isr=self._state.config.min_isr)
+            elif image.replicas != self._replicas[name]:
+                self._event(name, "reassign")
         for effect in effects:
             match effect:
                 case Send(to, ForPartition(name, AlterPartitionReply(correlation, error))) if (
@@ -307,7 +309,7 @@ class ControllerRecorder:
                     self._event(name, "judge", leader=to, verdict=VERDICTS[error], **facts)
 
     def _events(self, events: list[tuple[str, Facts]]) -> None:
-        for name in self._names & self._state.partitions.keys():
+        for name in self._replicas.keys() & self._state.partitions.keys():
             for number, (event, facts) in enumerate(events, 1):
                 self._event(name, event, **facts, **({} if number == len(events) else {"after": {}}))
 

@@ -64,7 +64,7 @@ consumer.close()
 def client(code: str, address: str, *numbers: int) -> subprocess.Popen[str]:
     """Start a real client."""
     words = [sys.executable, "-c", code, address, *map(str, numbers)]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 @needs_kio
@@ -148,3 +148,56 @@ def test_without_kio_the_command_says_what_to_install(tmp_path, capsys, monkeypa
     monkeypatch.setattr("replog.serve.find_spec", lambda _name: None)
     assert run(["serve", str(tmp_path)]) == 1
     assert "pip install 'specchk[serve]'" in capsys.readouterr().err
+
+
+PRODUCE_ON = """
+import sys, threading, kafka
+producer = kafka.KafkaProducer(bootstrap_servers=sys.argv[1].split(","), acks="all", retries=100)
+is_over, sent = threading.Event(), []
+threading.Thread(target=lambda: (sys.stdin.read(), is_over.set()), daemon=True).start()
+while not is_over.wait(0.001):
+    sent.append(producer.send("orders", b"record %d" % len(sent), partition=0))
+    if len(sent) == 1:
+        print("acknowledged", sent[0].get(60).offset, flush=True)
+assert [each.get(60).offset for each in sent] == list(range(len(sent)))
+print(len(sent))
+"""
+REASSIGN = """
+import sys, time, kafka
+admin = kafka.KafkaAdminClient(bootstrap_servers=sys.argv[1].split(","))
+place = kafka.TopicPartition("orders", 0)
+for target in ([3, 1], [2, 0], [1, 3, 2]):
+    assert admin.alter_partition_reassignments({place: target}) == {place: None}
+    deadline = time.monotonic() + 30
+    while admin.list_partition_reassignments():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    (part,) = admin.describe_topics(["orders"])[0]["partitions"]
+    assert (part["replica_nodes"], part["leader_id"] in target) == (target, True), part
+admin.close()
+"""
+
+
+@needs_kio
+@pytest.mark.slow
+def test_leader_and_followers_are_replaced_under_a_producer(tmp_path, capsys):
+    pytest.importorskip("kafka", minversion="3")
+    data, lines = tmp_path / "data", tmp_path / "lines"
+    with serving(data, "cluster", "--brokers", "4", "--record", str(lines)) as (process, addresses):
+        with client(PRODUCE_ON, addresses) as producer:
+            assert producer.stdin is not None
+            assert producer.stdout is not None
+            assert producer.stdout.readline() == "acknowledged 0\n"
+            with client(REASSIGN, addresses) as admin:
+                assert admin.wait(90) == 0
+            producer.stdin.close()
+            assert producer.wait(60) == 0
+            count = int(producer.stdout.read())
+        with client(CONSUME, addresses, count) as consumer:
+            assert consumer.wait(60) == 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert {b for b in range(4) if (data / f"broker-{b}" / "orders-0").exists()} == {1, 2, 3}
+    # Until the first reassignment, which the spec has not.
+    assert run(["merge", str(lines), str(tmp_path / "merged")]) == 0
+    assert re.fullmatch(r"orders-0: \d{3,} events\n", capsys.readouterr().out)

@@ -23,15 +23,15 @@ BROKERS = (0, 1, 2)
 class Cluster:
     """Brokers that send each other what goes over the wire, as mappings; a killed one answers nobody."""
 
-    def __init__(self, path):
-        self.path, self.brokers, self.starts = path, {}, 0
+    def __init__(self, path, ids=BROKERS):
+        self.path, self.ids, self.brokers, self.starts = path, ids, {}, 0
         (path / "controller").mkdir()
         catalog = started(new_catalog(OsFs(), str(path / "controller")))
         loop = asyncio.get_running_loop()
         self.controlling = Controlling(catalog, 2, loop, self._deliver, pytest.fail)
         self.watch(self.controlling)
-        self.controlling.begin({GROUPS: BROKERS})
-        for broker in BROKERS:
+        self.controlling.begin({GROUPS: ids[:3]})
+        for broker in ids:
             self.start(broker)
 
     def watch(self, running):
@@ -46,14 +46,14 @@ class Cluster:
         directory = LogDirectory.open(OsFs(), str(self.path / f"broker-{broker}"))
         made = Broker.__new__(Broker)
         made.host = Host(
-            Settings(broker, BROKERS, 2),
+            Settings(broker, self.ids, 2),
             PartitionFiles(directory),
             self.starts,
             lambda order: self._order(made, broker, order),
             lambda to, message: asyncio.ensure_future(self._ask(made, broker, to, message)),
         )
         self.watch(made.host)
-        made.service = Service(made.host, {b: ("localhost", b) for b in BROKERS})
+        made.service = Service(made.host, {b: ("localhost", b) for b in self.ids})
         made.client = made.host.client()
         self.brokers[broker] = made
         made.host.begin()
@@ -89,4 +89,5 @@ class Cluster:
 
     async def in_sync(self, name="t-0"):
         leader = await self.leader(name)
-        await leader.host.until(lambda image: set(image.partitions[name].isr) == set(BROKERS))
+        wanted = set(leader.host.image.partitions[name].replicas)
+        await leader.host.until(lambda image: set(image.partitions[name].isr) == wanted)

@@ -35,8 +35,8 @@ KINDS = MappingProxyType(
             messages.RegisterRequest, messages.RegisterReply, messages.HeartbeatRequest,
             messages.HeartbeatReply, messages.MetadataRequest, messages.MetadataUpdate,
             messages.AlterPartitionRequest, messages.AlterPartitionReply, messages.ConfigureRequest,
-            messages.ConfigureReply, messages.ElectRequest, messages.ElectReply, CreatePartitions,
-            DeletePartitions,
+            messages.ConfigureReply, messages.ElectRequest, messages.ElectReply, messages.ReassignRequest,
+            messages.ReassignReply, CreatePartitions, DeletePartitions,
         )
     }
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from replog.run.serve import records, topics
+from replog.run.serve import reassigning, records, topics
 from replog.run.serve.codec import Body
 from replog.run.serve.frames import SUPPORTED, Api, Request
 from replog.run.serve.groups import Coordination
@@ -76,6 +76,10 @@ class Service:
                 return await topics.describe_configs(host, body)
             case Api.ELECT_LEADERS:
                 return await topics.elect_leaders(host, body)
+            case Api.ALTER_PARTITION_REASSIGNMENTS:
+                return await reassigning.alter(host, body)
+            case Api.LIST_PARTITION_REASSIGNMENTS:
+                return reassigning.listed(host, body)
             case Api.DESCRIBE_CLUSTER:
                 return await topics.describe_cluster(host, self.addresses)
             case _:
