@@ -129,6 +129,41 @@ def test_one_connection_too_many_is_closed_at_once():
     serving(scenario)
 
 
+def test_a_client_that_has_gone_while_its_request_waits_gives_up_its_place():
+    async def scenario(echo, connect):
+        echo.release.clear()
+        waiting = [await connect() for _ in range(2)]
+        for _, writer in waiting:
+            writer.write(frame(1))
+        await asyncio.sleep(0.02)
+        waiting[0][1].close()
+        await asyncio.sleep(0.02)
+        reader, writer = await connect()
+        writer.write(frame(2))
+        await asyncio.sleep(0.02)
+        other, _ = await connect()
+        assert await other.read() == b"", "of the others, nobody has"
+        echo.release.set()
+        assert [await answer(reader), await answer(waiting[1][0])] == [2, 1]
+
+    serving(scenario)
+
+
+def test_a_client_that_has_sent_its_last_request_is_answered():
+    async def scenario(echo, connect):
+        echo.release.clear()
+        reader, writer = await connect()
+        writer.write(frame(1))
+        writer.write_eof()
+        await connect()
+        await asyncio.sleep(0.02)
+        echo.release.set()
+        assert await answer(reader) == 1
+        assert await reader.read() == b""
+
+    serving(scenario)
+
+
 def test_a_client_that_does_not_read_is_given_up():
     async def scenario(_echo, connect):
         _reader, writer = await connect()

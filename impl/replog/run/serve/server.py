@@ -88,7 +88,7 @@ class Server:
         # would wait for the produces that wait for it.
         self._requests = Budget(half, half // self._limits.connections)
         self._answers = Budget(half)
-        self._open: set[asyncio.Task[None]] = set()
+        self._open: dict[asyncio.Task[None], asyncio.StreamReader] = {}
         self._is_closed = False
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -96,9 +96,11 @@ class Server:
         task: asyncio.Task[None] | None = asyncio.current_task()
         assert task is not None, "a server calls this in a task"
         try:
+            if len(self._open) == self._limits.connections:
+                self._end_deserted()
             # One may be accepted while the others end.
             if not self._is_closed and len(self._open) < self._limits.connections:
-                self._open.add(task)
+                self._open[task] = reader
                 client = self._service.host.client()
                 while await self._serve_one(client, reader, writer):
                     pass
@@ -112,7 +114,7 @@ class Server:
             # Its own fault, which concerns no other connection, or the end of all (`close`).
             pass
         finally:
-            self._open.discard(task)
+            self._open.pop(task, None)
             # A close would wait for a client that does not read.
             writer.transport.abort()
 
@@ -124,6 +126,15 @@ class Server:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+
+    def _end_deserted(self) -> None:
+        """End the connections whose client has closed its side while its request waits.
+
+        Only where their places are needed: it may have sent its last request, and still read the answer.
+        """
+        for task in [task for task, reader in self._open.items() if reader.at_eof()]:
+            del self._open[task]
+            task.cancel()
 
     async def _serve_one(
         self, client: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
