@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,9 +33,11 @@ SERVERS = 3
 class Cluster:
     """The processes of `replog cluster`; the first child is the controller, the others are brokers."""
 
-    def __init__(self, folder: Path, seconds_of_pause: float) -> None:
+    def __init__(self, folder: Path, seconds_of_pause: float, *, is_recorded: bool = True) -> None:
         self.folder, self.pause_s = folder, seconds_of_pause
-        command = [BIN / "replog", "cluster", folder / "data", "--port", "0", "--record", folder / "lines"]
+        command = [BIN / "replog", "cluster", folder / "data", "--port", "0"]
+        if is_recorded:
+            command += ["--record", folder / "lines"]
         self.process = subprocess.Popen(
             [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -47,17 +50,21 @@ class Cluster:
         return [int(pid) for pid in path.read_text().split()]
 
     def broker_pids(self) -> list[int]:
-        """Return the processes that hold a broker's lock: all but the controller."""
+        """Return the processes of brokers: all but the controller."""
         return [pid for pid in self.children() if pid != self.controller()]
 
+    def broker(self, number: int) -> int:
+        """Return the process that has a broker's files open; -1 if none has."""
+        return next((pid for pid, files in self._files() if f"/broker-{number}/" in files), -1)
+
     def controller(self) -> int:
-        """Return the process that listens where no client does."""
+        """Return the process that has no broker's files open; -1 if all have."""
+        return next((pid for pid, files in self._files() if "/broker-" not in files), -1)
+
+    def _files(self) -> Iterator[tuple[int, str]]:
         for pid in self.children():
             with suppress(OSError):
-                files = [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()]
-                if any(file.endswith("controller.ndjson") for file in files):
-                    return pid
-        return -1
+                yield pid, "\n".join(str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir())
 
     def strike(self, fault: str, chance: random.Random) -> None:
         """Do one thing to the cluster."""
