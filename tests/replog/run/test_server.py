@@ -1,6 +1,8 @@
 """Connections and their limits: what one client does wrong, or too much of, concerns no other."""
 
 import asyncio
+import socket
+import struct
 
 import pytest
 from serving import run
@@ -21,6 +23,7 @@ class Echo:
         self.release = asyncio.Event()
         self.release.set()
         self.room = 0
+        self.answered = []
 
     def request(self, _key, _version):
         return self.layout, False
@@ -35,6 +38,7 @@ class Echo:
         return self.room
 
     async def answer(self, _client, request):
+        self.answered.append(request.body["n"])
         return None if request.body["n"] == 0 else request.body
 
 
@@ -145,6 +149,31 @@ def test_a_client_that_has_gone_while_its_request_waits_gives_up_its_place():
         assert await other.read() == b"", "of the others, nobody has"
         echo.release.set()
         assert [await answer(reader), await answer(waiting[1][0])] == [2, 1]
+
+    serving(scenario)
+
+
+@pytest.mark.parametrize("end", ["closed", "reset"])
+def test_a_fetch_whose_sender_has_gone_while_it_waited_does_not_count(end):
+    """A follower that was killed and is back has another log, perhaps, than its last fetch says."""
+
+    async def scenario(echo, connect):
+        echo.room = 1
+        echo.release.clear()
+        _, writer = await connect()
+        writer.write(frame(1))
+        await asyncio.sleep(0.02)
+        if end == "reset":
+            writer.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )
+        writer.transport.abort()
+        await asyncio.sleep(0.02)
+        echo.release.set()
+        reader, writer = await connect()
+        writer.write(frame(2))
+        assert await answer(reader) == 2
+        assert echo.answered == [2]
 
     serving(scenario)
 

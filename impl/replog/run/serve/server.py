@@ -40,6 +40,14 @@ class Limits:
     idle_s: float = 600.0
 
 
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def _is_deserted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    """Return whether the client of a connection has closed its side, and all that it sent has been read."""
+    return reader.at_eof() or writer.is_closing()
+
+
 class Budget:
     """An amount of bytes that is shared in order of arrival; a size up to `least` takes nothing of it."""
 
@@ -88,7 +96,7 @@ class Server:
         # would wait for the produces that wait for it.
         self._requests = Budget(half, half // self._limits.connections)
         self._answers = Budget(half)
-        self._open: dict[asyncio.Task[None], asyncio.StreamReader] = {}
+        self._open: dict[asyncio.Task[None], Streams] = {}
         self._is_closed = False
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -100,7 +108,7 @@ class Server:
                 self._end_deserted()
             # One may be accepted while the others end.
             if not self._is_closed and len(self._open) < self._limits.connections:
-                self._open[task] = reader
+                self._open[task] = (reader, writer)
                 client = self._service.host.client()
                 while await self._serve_one(client, reader, writer):
                     pass
@@ -132,7 +140,7 @@ class Server:
 
         Only where their places are needed: it may have sent its last request, and still read the answer.
         """
-        for task in [task for task, reader in self._open.items() if reader.at_eof()]:
+        for task in [task for task, streams in self._open.items() if _is_deserted(*streams)]:
             del self._open[task]
             task.cancel()
 
@@ -158,6 +166,9 @@ class Server:
                 return error.response is not None
             room = await self._service.ready(client, request)
             async with self._answers.of(room):
+                if room and _is_deserted(reader, writer):
+                    # A fetch counts when it is answered. Its follower may be back, with another log.
+                    raise ConnectionError("the sender of a fetch has gone")
                 body = await self._service.answer(client, request)
                 await self._write(writer, None if body is None else respond(self._layouts, request, body))
         return True
