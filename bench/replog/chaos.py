@@ -33,9 +33,11 @@ SERVERS = 3
 class Cluster:
     """The processes of `replog cluster`; the first child is the controller, the others are brokers."""
 
-    def __init__(self, folder: Path, seconds_of_pause: float, *, is_recorded: bool = True) -> None:
+    def __init__(
+        self, folder: Path, seconds_of_pause: float, brokers: int = SERVERS, *, is_recorded: bool = True
+    ) -> None:
         self.folder, self.pause_s = folder, seconds_of_pause
-        command = [BIN / "replog", "cluster", folder / "data", "--port", "0"]
+        command = [BIN / "replog", "cluster", folder / "data", "--port", "0", "--brokers", str(brokers)]
         if is_recorded:
             command += ["--record", folder / "lines"]
         self.process = subprocess.Popen(

@@ -1,17 +1,17 @@
 """Check that what `replog cluster` has acknowledged to real clients stays, once and in order.
 
     python bench/replog/clients.py [--client NAME ...] [--python PYTHON]    10 000 records, read by a group
-    python bench/replog/clients.py --seconds 120 --kill leader:5 [--kill controller:10]
+    python bench/replog/clients.py --seconds 120 --every leader:5 [--every controller:10] [--every move:10]
 
 PYTHON is an interpreter that has confluent-kafka, kafka-python and aiokafka; kcat is looked for in PATH,
 Java's clients among Kafka's jars (`conformance/apache_kafka`).  Each client is a process of its own,
 idempotent and with acks=all, and writes the numbers from 0 to one topic of one partition.
 
-Without --kill, a consumer of the same client reads them as a member of a group.  With it, `kill -9` is sent
-to the leader or to the controller each so many seconds, until the time is over; what the client was told is
-then compared with the partition, read from its begin.  Prints a row of a table for each client, and ends
-with 1 if a record is missing, is there twice, is out of order or has another offset than the client was
-told.
+Without --every, a consumer of the same client reads them as a member of a group.  With it, each so many
+seconds `kill -9` is sent to the leader or to the controller, or the three replicas move among four brokers,
+until the time is over; what the client was told is then compared with the partition, read from its begin.
+Prints a row of a table for each client, and ends with 1 if a record is missing, is there twice, is out of
+order or has another offset than the client was told.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -38,6 +38,8 @@ from chaos import Cluster
 TOPIC = "orders"
 JARS = Path.home() / ".cache/specchk/kafka"
 COUNT = 10_000
+BROKERS = 4
+"""With moves; three without."""
 SETTLE_S = 300
 """How long a client may try to deliver what it has."""
 
@@ -126,6 +128,7 @@ PYTHONS = {
     "kafka-python": (KAFKA_PYTHON, KAFKA_PYTHON_GROUP),
     "aiokafka": (AIOKAFKA, AIOKAFKA_GROUP),
 }
+WORDS = {"leader": "kills of the leader", "controller": "kills of the controller", "move": "moves"}
 JAVA = ("java-4.4.0", "java-4.1.1")
 
 
@@ -207,25 +210,41 @@ def written_and_read(name: str, python: str, servers: str, folder: Path) -> str 
 
 
 def strike(cluster: Cluster, part: str, done: Counter[str]) -> None:
-    """Kill the leader of the partition, or the controller."""
+    """Kill the leader of the partition or the controller, or replace a replica."""
+    if part == "move":
+        done[part] += move(cluster.servers, done[part])
+        return
     pid = cluster.controller() if part == "controller" else cluster.broker(leader(cluster.servers))
     if pid > 0:
         os.kill(pid, signal.SIGKILL)
         done[part] += 1
 
 
+def move(servers: list[str], number: int) -> bool:
+    """Have the partition moved to the next three brokers; return whether that was accepted."""
+    kafka = importlib.import_module("kafka")
+    place = kafka.TopicPartition(TOPIC, 0)
+    target = [(number + 1 + step) % BROKERS for step in range(3)]
+    with suppress(importlib.import_module("kafka.errors").KafkaError, OSError):
+        admin = kafka.KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=2_000)
+        try:
+            return admin.alter_partition_reassignments({place: target}).get(place, False) is None
+        finally:
+            admin.close()
+    return False
+
+
 def leader(servers: list[str]) -> int:
     """Return who leads the partition, as some broker says; -1 if none says it."""
     kafka = importlib.import_module("kafka.admin")
-    try:
+    with suppress(importlib.import_module("kafka.errors").KafkaError, OSError, LookupError):
         admin = kafka.KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=2_000)
         try:
             (topic,) = admin.describe_topics([TOPIC])
             return int(topic["partitions"][0]["leader_id"])
         finally:
             admin.close()
-    except (importlib.import_module("kafka.errors").KafkaError, OSError, LookupError, ValueError):
-        return -1
+    return -1
 
 
 def partition(servers: list[str]) -> list[int]:
@@ -260,9 +279,9 @@ def judged(told: Told, numbers: list[int]) -> dict[str, int]:
 
 
 @contextmanager
-def cluster_with_topic(folder: Path) -> Any:
+def cluster_with_topic(folder: Path, brokers: int = 3) -> Any:
     """Run a cluster with the topic."""
-    cluster = Cluster(folder, 3.0, is_recorded=False)
+    cluster = Cluster(folder, 3.0, brokers, is_recorded=False)
     try:
         kafka = importlib.import_module("kafka.admin")
         admin = kafka.KafkaAdminClient(bootstrap_servers=cluster.servers)
@@ -275,10 +294,10 @@ def cluster_with_topic(folder: Path) -> Any:
 
 def under_kills(name: str, options: argparse.Namespace, folder: Path) -> dict[str, int]:
     """Run one producer while processes are killed; return what was done and what was wrong."""
-    every = {part: float(s) for part, _, s in (each.partition(":") for each in options.kill)}
+    every = {part: float(s) for part, _, s in (each.partition(":") for each in options.every)}
     done: Counter[str] = Counter()
     told = Told()
-    with cluster_with_topic(folder) as cluster:
+    with cluster_with_topic(folder, BROKERS if "move" in every else 3) as cluster:
         servers = ",".join(cluster.servers)
         count = int(options.seconds * options.rate)
         command = producer(name, options.python, servers, count, options.rate, folder)
@@ -299,7 +318,7 @@ def under_kills(name: str, options: argparse.Namespace, folder: Path) -> dict[st
             file.seek(0)
             for line in file:
                 told.line(line)
-        return {f"kills of the {p}": done[p] for p in every} | judged(told, partition(cluster.servers))
+        return {WORDS[part]: done[part] for part in every} | judged(told, partition(cluster.servers))
 
 
 def main() -> int:
@@ -309,15 +328,15 @@ def main() -> int:
     )
     parser.add_argument("--client", action="append", choices=[*PYTHONS, "kcat", *JAVA])
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--kill", action="append", default=[], metavar="PART:SECONDS")
+    parser.add_argument("--every", action="append", default=[], metavar="PART:SECONDS")
     parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--rate", type=float, default=2_000, help="records offered a second, with --kill")
+    parser.add_argument("--rate", type=float, default=2_000, help="records offered a second, with --every")
     options = parser.parse_args()
     wrong = False
     for name in options.client or [*PYTHONS, "kcat", *JAVA]:
         folder = Path(tempfile.mkdtemp(prefix="clients-"))
         began = time.monotonic()
-        if options.kill:
+        if options.every:
             row = under_kills(name, options, folder)
             bad = any(row[each] for each in ("missing", "twice", "out of order", "other offset"))
             text = " | ".join(f"{value} {what}" for what, value in row.items())
