@@ -11,10 +11,11 @@ from serving import Broker, batch, run
 
 from replog.cli import run as run_command
 from replog.core.types import Error
-from replog.run.serve import fixture
+from replog.run.serve import fixture, rehearsal
 from replog.run.serve.adversary import ACTS, LAST, PROFILES, Act, Adversary, Intervention, drawn, listed
 from replog.run.serve.frames import Api
 from replog.run.serve.host import GROUPS, Settings
+from replog.run.serve.judging import Finding
 from replog.run.serve.rehearsal import Run, lanes, program, rehearse, schedules, shrunk, written
 
 # Not as a plugin, which pytest refuses where another test has imported the module before.
@@ -76,9 +77,31 @@ def test_a_schedule_is_read_as_it_was_written(tmp_path):
     assert [named["x"](each.api, each.n) for each in HARDEST] == list(HARDEST)
     assert list(schedules("unclean:3..4")[0]) == ["seed-3", "seed-4"]
     (tmp_path / "y.ndjson").write_text('{"api": "PRODUCE"}\n')
-    for text in ("rude:3", "x", "1..", str(tmp_path / "y.ndjson")):
-        with pytest.raises(ValueError, match=r"neither a file|no intervention"):
+    for text in ("rude:3", "x", "1..", "9..3", str(tmp_path / "y.ndjson")):
+        with pytest.raises(ValueError, match=r"neither a file|no intervention|no seed"):
             schedules(text)
+
+
+def test_of_a_shrunk_run_no_intervention_can_be_left_out(tmp_path, monkeypatch):
+    """Also not one that was needed only beside another, which then was left out."""
+    first, second = (Intervention(Api.PRODUCE, n, Act.LATE) for n in (1, 2))
+
+    async def rehearsed(path, schedule, client, *, is_unclean=False):
+        done = [each for n in (1, 2) if (each := schedule(Api.PRODUCE, n))]
+        return Run(done, findings=[] if second in done and first not in done else [Finding("lost", "x")])
+
+    monkeypatch.setattr(rehearsal, "rehearse", rehearsed)
+    failed = Run([first, second], findings=[Finding("lost", "x")])
+    assert asyncio.run(shrunk(str(tmp_path), failed, small_client.work)).done == []
+
+
+def test_the_fixture_does_not_wait_for_a_cluster_that_cannot_start(tmp_path):
+    (tmp_path / "file").write_text("")
+    path = str(tmp_path / "file" / "cluster")
+    with pytest.raises(OSError, match="File exists"), fixture.opposed(path, "7"):
+        pytest.fail("there is no cluster")
+    with pytest.raises(ValueError, match="several seeds"), fixture.opposed(str(tmp_path), "0..99"):
+        pytest.fail("it would be one run")
 
 
 def test_a_right_client_withstands_it_and_a_flaw_is_shown_in_lanes(tmp_path):
@@ -150,7 +173,10 @@ def test_the_fixture_fails_a_test_whose_client_is_wrong(replog_cluster):
 def test_a_program_is_judged_by_its_lines(tmp_path):
     async def scenario():
         ended = await rehearse(
-            str(tmp_path / "a"), listed(()), program((sys.executable, "-c", "print('acked x'); exit(3)"))
+            str(tmp_path / "a"),
+            listed(()),
+            # A long line is one too.
+            program((sys.executable, "-c", "print('x' * 100_000); print('acked x'); exit(3)")),
         )
         assert [str(finding) for finding in ended.findings] == [
             "ended: the client ended with exit code 3",

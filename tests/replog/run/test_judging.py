@@ -37,6 +37,8 @@ def test_a_record_is_in_the_log_once_if_the_producer_says_so():
     "lines",
     [
         [ALL, "sent a", "acked a", "sent b", "acked b", "sent c", "failed c", *READ, "committed 0 2"],
+        # Lines of another kind.
+        ["got 3 records", "done with it, finally", "committed 0 -1", "got", "acked"],
         # At least once: again from the committed position on.
         [*READ, "committed 0 1", "got 0 1 b", "done 0 1", "committed 0 2"],
         ["sent d", "failed d", "something else", ""],

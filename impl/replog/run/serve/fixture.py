@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,9 @@ class Opposed:
 def opposed(path: str, adversary: str) -> Iterator[Opposed]:
     """Run a cluster in a thread while a client is tested, and fail if it did something wrong."""
     named, is_unclean = schedules(adversary)
-    schedule = next(iter(named.values()))
+    if len(named) > 1:
+        raise ValueError(f"{adversary}: several seeds are several runs; parametrize the test")
+    (schedule,) = named.values()
     started: Future[tuple[Opposed, Callable[[], object]]] = Future()
 
     async def client(servers: str, say: Say) -> None:
@@ -49,9 +52,9 @@ def opposed(path: str, adversary: str) -> Iterator[Opposed]:
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(lambda: asyncio.run(rehearse(path, schedule, client, is_unclean=is_unclean)))
         # A cluster that cannot be started fails the test, instead of being waited for.
-        running.add_done_callback(lambda _: started.cancel())
-        wait((started,))
-        if started.cancelled():
+        either: tuple[Future[Any], ...] = (started, running)
+        wait(either, return_when=FIRST_COMPLETED)
+        if running.done():
             running.result()
         cluster, stop = started.result()
         try:

@@ -64,7 +64,9 @@ def judge(lines: Iterable[str], logs: Mapping[int, Sequence[str]]) -> list[Findi
                 sent.append(value)
             case ["acked", value, *_]:
                 acked.append(value)
-            case ["got" | "done" | "committed" as word, partition, offset, *rest]:
+            case ["got" | "done" | "committed" as word, partition, offset, *rest] if (
+                partition.isdecimal() and offset.isdecimal()
+            ):
                 reading = readings.setdefault(int(partition), _Reading())
                 findings += _read(word, int(offset), rest, reading, logs.get(int(partition), ()))
     stored = [value for log in logs.values() for value in log]

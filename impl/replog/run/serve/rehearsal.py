@@ -40,6 +40,8 @@ READY_S = 10.0
 CLIENT_S = 60.0
 SETTLED_S = 3.0
 CLOSED_S = 0.01
+LONGEST_LINE = 16 << 20
+"""Of a client, in bytes: it may name a record by all of its value."""
 NOT_LOST = frozenset({"lost", "invented", "twice", "order", "position"})
 """Rules that hold only where acknowledged records are not lost."""
 
@@ -142,7 +144,9 @@ async def committed(hosts: dict[int, Host]) -> list[str]:
     log = leader.broker.replicas[PARTITION].state.log
     data = leader.files.read(PARTITION, log.read(log.log_start, log.hw, sys.maxsize))
     batches = [data[at : at + header.size_bytes] for at, header in iterate_headers(data)]
-    return [(record.value or b"").decode() for batch in batches for record in decode_batch(batch)]
+    return [
+        (record.value or b"").decode(errors="replace") for batch in batches for record in decode_batch(batch)
+    ]
 
 
 def _is_settled(hosts: dict[int, Host], leader: int) -> bool:
@@ -158,7 +162,9 @@ def program(command: Sequence[str]) -> Client:
     async def client(servers: str, say: Say) -> None:
         more = {"REPLOG_BOOTSTRAP": servers, "REPLOG_TOPIC": TOPIC, "REPLOG_GROUP": GROUP}
         pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*command, stdout=pipe, env={**os.environ, **more})
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=pipe, limit=LONGEST_LINE, env={**os.environ, **more}
+        )
         try:
             assert process.stdout is not None, "it is a pipe"
             async for line in process.stdout:
@@ -177,7 +183,7 @@ async def shrunk(path: str, failed: Run, client: Client, *, is_unclean: bool = F
     """Return a run with the same finding and the fewest interventions: none of them can be left out."""
     rule, best, number, size = failed.findings[0].rule, failed, 0, max(len(failed.done) // 2, 1)
     while size and best.done:
-        at = 0
+        at, before = 0, len(best.done)
         while at < len(best.done):
             fewer = (*best.done[:at], *best.done[at + size :])
             number += 1
@@ -186,7 +192,9 @@ async def shrunk(path: str, failed: Run, client: Client, *, is_unclean: bool = F
                 best = run
             else:
                 at += size
-        size //= 2
+        # What was needed beside another one, which is left out now, may not be needed any more.
+        if size > 1 or len(best.done) == before:
+            size //= 2
     return best
 
 
@@ -219,6 +227,8 @@ def schedules(text: str) -> tuple[dict[str, Schedule], bool]:
         raise ValueError(f"neither a file nor [PROFILE:]SEED, with a profile of {', '.join(PROFILES)}")
     acts_of = PROFILES[profile or "all"]
     numbers = range(int(first), int(last or first) + 1)
+    if not numbers:
+        raise ValueError(f"no seed is from {first} to {last}")
     return {f"seed-{n}": drawn(n, acts_of) for n in numbers}, Act.UNCLEAN in acts_of
 
 
