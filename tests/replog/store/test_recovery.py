@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from store_support import EPOCHS, KEY, LAZY, edit, names, reopened, stopped
 
 from replog.core.log.epochs import EpochCache
-from replog.sim.disks.disk import SimFs
+from replog.sim.disks.disk import SimFile, SimFs
 from replog.store.checkpoints.checkpoint import LOG_START_FILE, RECOVERY_POINT_FILE, read_offsets
 from replog.store.directory import LogDirectory
 from replog.store.files.errors import DamagedLogError, ForeignVersionError, StoreError
@@ -40,6 +40,26 @@ def test_the_marker_is_removed_durably_before_anything_is_written() -> None:
         reopened(fs)
         fs.power_loss(Random(seed).randrange)
         assert not reopened(fs).was_clean
+
+
+def test_the_headers_that_a_start_needs_come_from_the_pass_that_verifies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A broker takes the headers of all segments: 10 GB are read once, not twice."""
+    log = reopened(stopped(clean=True)).logs[KEY]
+    read: list[bytes] = []
+    pread = SimFile.pread
+
+    def counted(file: SimFile, size: int, offset: int) -> bytes:
+        read.append(pread(file, size, offset))
+        return read[-1]
+
+    monkeypatch.setattr(SimFile, "pread", counted)
+    headers = list(log.headers())
+    assert [h.base_offset for h in headers] == list(range(0, 60, 2))
+    assert sum(map(len, read)) == sum(h.size_bytes for h in headers)
+    assert list(log.headers(7)) == headers[3:], "and later without it"
+    assert list(reopened(stopped(clean=True)).logs[KEY].headers(7)) == headers[3:]
 
 
 @pytest.mark.parametrize("broker_epoch", [0, 7])

@@ -199,24 +199,24 @@ class Segment:
         index, time_index = OffsetIndex.decode(data[0], self._file.size()), TimeIndex.decode(data[1])
         return None if index is None or time_index is None else (index, time_index)
 
-    def verify(self) -> None:
-        """Read all of an adopted segment, once, before anything of it is used.
+    def verify(self, check: Check = check_crc) -> None:
+        """Read all of an adopted segment, once, before anything of it is used; `check` sees each batch.
 
         Raises `CorruptBatchError`, now and at every later use, unless it is unchanged.
         """
         if self._is_checked:
             return
         if not self._fault:
-            self._fault = self._compare()
+            self._fault = self._compare(check)
         if self._fault:
             raise CorruptBatchError(f"{self._directory}/{self.name}: {self._fault} ({REPAIR_HINT})")
         self._is_checked = True
 
-    def _compare(self) -> str:
+    def _compare(self, check: Check) -> str:
         """Scan the batches; return how they differ from the expected contents, if they do."""
         actual = Contents(self.base_offset, self._index_interval)
         try:
-            self.scan(actual, self.contents.size, check_crc)
+            self.scan(actual, self.contents.size, check)
         except CorruptBatchError as error:
             return f"damaged at byte {actual.size}: {error}"
         if (actual.next_offset, actual.chain) != (self.contents.next_offset, self.contents.chain):
@@ -298,6 +298,17 @@ class Segment:
 
     def headers(self, offset: int) -> Iterator[BatchHeader]:
         """Yield the headers from the batch that contains `offset`."""
+        if not self._is_checked:
+            # A start takes the headers of all segments, each of which it has to read whole for that.
+            met: list[BatchHeader] = []
+
+            def check(data: Buffer, header: BatchHeader, start: int) -> None:
+                check_crc(data, header, start)
+                met.append(header)
+
+            self.verify(check)
+            yield from (header for header in met if header.last_offset >= offset)
+            return
         for _, header in scan_batches(self._file, self.size, self.locate(offset), unchecked):
             yield header
 
