@@ -30,7 +30,7 @@ SEED   ?= $(shell git rev-parse --short HEAD 2>/dev/null || echo 0)
 RANDOM :=
 REPORTS := $(VENV)/gate
 # The largest first: what began last would be waited for.
-SMALL  := store requests log_start coordinator reassignment delivery controller_log metadata producer_state groups fetcher isr_timing membership placement proposals
+SMALL  := store requests log_start coordinator reassignment delivery controller_log quorum metadata producer_state groups fetcher isr_timing membership placement proposals
 ALL    := replication $(SMALL) files recordings behaviour
 PARTS  := $(ALL)
 BOUND  = $(filter replication $(SMALL),$(PARTS))

@@ -69,6 +69,7 @@ SMALL = (
     "log_start",
     "coordinator",
     "controller_log",
+    "quorum",
 )
 FOLDERS = (ROOT / "conformance", *(ROOT / "conformance" / name for name in (*SMALL, "behaviour")))
 FILES = At("two_brokers", {"MaxOffset": "1", "MaxEpoch": "0"}, "faults")
@@ -92,6 +93,7 @@ PARTS = (
     "log_start",
     "coordinator",
     "controller_log",
+    "quorum",
 )
 SEEDS = range(40)
 

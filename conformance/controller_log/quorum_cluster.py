@@ -230,8 +230,8 @@ def inner(message: messages.Message) -> messages.Message:
     return message
 
 
-def new_controllers(rules: Protocol, brokers: int) -> Controllers:
-    """Return controllers of which the first is active, and brokers of which the first is the leader."""
+def new_voters(rules: Protocol, brokers: int) -> Controllers:
+    """Return controllers of which none is active, with metadata of brokers, and no brokers."""
     config = ControllerConfig(min_isr=1)
     replicas = tuple(range(brokers))
     partitions = {PARTITION: PartitionImage(replicas, 0, 0, 0, replicas)}
@@ -240,7 +240,14 @@ def new_controllers(rules: Protocol, brokers: int) -> Controllers:
     image = MetadataImage(0, partitions, known)
     first = record_of(ControllerState(config, rules, registered, partitions, [image]), 1)
     nodes = [ControllerNode(voter, VOTERS, config, rules, 1, [first], hw=1) for voter in VOTERS]
-    nodes[0].activate(NOW_MS)
+    return Controllers(Shared(nodes), Shared([]), 0, dict.fromkeys(range(3), (1, 0, (first,))))
+
+
+def new_controllers(rules: Protocol, brokers: int) -> Controllers:
+    """Return controllers of which the first is active, and brokers of which the first is the leader."""
+    cluster, replicas = new_voters(rules, brokers), range(brokers)
+    cluster.nodes[0].activate(NOW_MS)
+    image = cluster.nodes.seen[0].log[0].image
     processes = [
         Process(
             Broker(
@@ -254,8 +261,7 @@ def new_controllers(rules: Protocol, brokers: int) -> Controllers:
         )
         for broker in replicas
     ]
-    cluster = Controllers(Shared(nodes), Shared(processes), 0)
-    cluster.disks = dict.fromkeys(range(3), (1, 0, (first,)))
+    cluster.brokers = Shared(processes)
     for broker in replicas:
         cluster.receive(
             broker, VOTERS[0], messages.OfTerm(1, messages.RegisterReply(1, Error.NONE, broker + 1))

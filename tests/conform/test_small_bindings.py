@@ -39,6 +39,7 @@ FOLDERS = (
     "placement",
     "producer_state",
     "proposals",
+    "quorum",
     "reassignment",
     "requests",
     "store",
@@ -153,6 +154,7 @@ def test_the_oldest_of_five_in_flight_is_recognised(wrong, monkeypatch):
      ("fetcher", "two_leaders", {"own_fetcher": "false"}),
      ("metadata", "far_behind", {"requests_gaps": "false"}),
      ("proposals", "two_lives", {"newest_only": "false"}),
+     ("quorum", "all_is_kept", {"role_is_stored": "true"}),
      ("coordinator", "offset_commits", {"fence_fetch": "false"}),
      ("delivery", "exactly_once", {"idempotent": "false"}), ("delivery", "exactly_once", {"inflight": "1"})],
 )  # fmt: skip

@@ -123,6 +123,7 @@ def fetched(state: State, rules: Rules, c: int, d: int) -> Iterator[State]:
         if rules.own_record and source.log[shared - 1].term != source.term:
             counts = False
         told = max(source.hw, shared) if counts else source.hw
+        told = max(told, min(to.hw, len(source.log)))
         after = state.with_controller(d, Controller(source.term, False, source.log, told))
         yield after.with_controller(c, source._replace(hw=len(source.log)))
 

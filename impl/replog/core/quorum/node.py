@@ -257,8 +257,8 @@ class ControllerNode:
             out.append(StoreRecords(start, reply.records))
             # At once: the next fetch acknowledges the fetched records.
             out.extend(self.fetch())
-        # As known to the active one, whose knowledge may be older than its predecessor's.
-        self.hw = min(committed, len(self.log))
+        # It may know of more than the active one does, whose predecessor has committed that.
+        self.hw = min(max(self.hw, committed), len(self.log))
 
     def _advance(self, now_ms: int, out: list[Effect]) -> None:
         """Raise HW to a majority's end, once that includes a record of the own term (KAFKA-12619)."""
