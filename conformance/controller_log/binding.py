@@ -86,7 +86,7 @@ CONTROLS = (
             MODEL),
     BadCode("the tail of an old controller stays", ControllerNode._take, "self.log[start:] = reply.records",
             "self.log.extend(reply.records)", MODEL),
-    BadCode("followers learn of no commit", ControllerNode._take, "min(committed, len(self.log))", "self.hw",
+    BadCode("followers learn of no commit", ControllerNode._take, "max(self.hw, committed)", "self.hw",
             MODEL),
     BadCode("a new controller forgets the partition", records.restored, "dict(record.image.partitions)",
             "{}", MODEL),

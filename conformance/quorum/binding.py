@@ -62,6 +62,8 @@ CONTROLS = (
             "min(reply.diverging.end_offset, own.end_offset)", "own.end_offset", MODEL),
     BadCode("a log that diverges is not found", records.has, "log[end.end - 1].term == end.term", "True",
             MODEL),
+    BadCode("HW falls to that of a leader that knows less", ControllerNode._take, "max(self.hw, committed)",
+            "committed", MODEL),
     BadCode("HW passes records of earlier epochs", ControllerNode._advance, "is_own or", "True or", MODEL),
 )  # fmt: skip
 
