@@ -160,6 +160,7 @@ class PartitionImage:
     leads, under KIP-966: the last one that did.  `min_isr` is min.insync.replicas once it was changed; 0 is
     the configuration of brokers and controller.  `adding` and `removing` are the replicas, among `replicas`,
     that a reassignment in progress (A34) adds and removes; `replicas` then has those of its target first.
+    `created` is the version of the metadata that announced the partition, no other one of its name.
     """
 
     replicas: tuple[int, ...]
@@ -173,6 +174,7 @@ class PartitionImage:
     min_isr: int = 0
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    created: int = 0
 
     @property
     def is_reassigning(self) -> bool:

@@ -285,6 +285,8 @@ PARTITIONS = st.builds(
     NUMBERS,
     NUMBERS,
     MEMBERS,
+    MEMBERS,
+    NUMBERS,
 )
 IMAGES = st.builds(
     MetadataImage,
@@ -303,6 +305,7 @@ CONTENTS = st.one_of(
     st.builds(messages.AlterPartitionReply, NUMBERS, st.sampled_from(Error), NUMBERS, NUMBERS, MEMBERS),
     st.builds(messages.ConfigureRequest, NUMBERS, NAMES, NUMBERS),
     st.builds(messages.ElectRequest, NUMBERS, NAMES, st.booleans()),
+    st.builds(messages.ReassignRequest, NUMBERS, NAMES, st.none() | MEMBERS),
 )
 ORDERS = st.one_of(
     CONTENTS,

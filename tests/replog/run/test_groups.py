@@ -111,6 +111,29 @@ def test_offsets_survive_a_restart_and_members_do_not(tmp_path, is_killed):
     run(scenario)
 
 
+def test_committed_offsets_end_with_their_topic(tmp_path):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t", "u")
+        for topic in ("t", "u"):
+            assert await commit(broker, 5, topic=topic) == Error.NONE
+        await broker.ask(Api.DELETE_TOPICS, topic_names=["t"])
+        assert await committed(broker) == {"u-0": 5}
+        await broker.create("t")
+        for _ in range(2):
+            assert await committed(broker) == {"u-0": 5}
+            named = [{"name": "t", "partition_indexes": [0]}]
+            answer = await broker.ask(Api.OFFSET_FETCH, group_id="g", topics=named)
+            assert answer["topics"][0]["partitions"][0]["committed_offset"] == -1
+            broker.die()
+            broker = Broker(tmp_path)
+        assert await commit(broker, 1) == Error.NONE
+        assert await committed(broker) == {"t-0": 1, "u-0": 5}
+        broker.die()
+
+    run(scenario)
+
+
 def test_a_client_without_a_group_protocol_commits_alone(tmp_path):
     async def scenario():
         broker = Broker(tmp_path)

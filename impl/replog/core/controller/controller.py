@@ -237,11 +237,12 @@ class Controller:
         rules = self._rules()
         for name, replicas in partitions.items():
             isr = tuple(replica for replica in replicas if replica in rules.active)
-            image = PartitionImage(replicas, NO_LEADER, -1, 0, isr or replicas)
+            version = self.state.version + 1
+            image = PartitionImage(replicas, NO_LEADER, -1, 0, isr or replicas, created=version)
             placed = election.next_image(image, image.isr, rules)
             if isr:
                 # Each leader epoch was announced in a version of its own.
-                placed = replace(placed, leader_epoch=self.state.version + 1)
+                placed = replace(placed, leader_epoch=version)
             self.state.partitions[name] = placed
         return self._announced()
 

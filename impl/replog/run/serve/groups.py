@@ -4,7 +4,8 @@
     OffsetCommit, OffsetFetch                     -> the core, in the name of the group's generation
 
 To the core a group has one owner: this coordinator, in the generation that its members have agreed on.  A
-generation is a record of the log of groups, so a coordinator that was replaced can commit nothing.
+generation is a record of the log of groups, so a coordinator that was replaced can commit nothing.  What it
+commits is for a partition as it was created once: a topic of the same name begins without offsets.
 
 Each request is answered by the leader of the log of groups, the others by NOT_COORDINATOR.  Metadata of a
 commit is not kept, and groups that nobody uses are forgotten here, not in the log.
@@ -26,6 +27,7 @@ from replog.core.messages import (
     PositionRequest,
 )
 from replog.core.types import NO_EPOCH, Error
+from replog.run.partitions import key_of
 from replog.run.serve.codec import Body
 from replog.run.serve.frames import Api, Request
 from replog.run.serve.host import GROUPS, Host
@@ -252,9 +254,17 @@ class Coordination:
             return error
         if place.partition not in self._host.image.partitions:
             return Error.UNKNOWN_TOPIC_OR_PARTITION
-        offset = place.body["committed_offset"]
-        request = CommitRequest(self._host.number(), name, place.partition, offset, self._owner(), generation)
+        offset, key = place.body["committed_offset"], self._key(place.partition)
+        request = CommitRequest(self._host.number(), name, key, offset, self._owner(), generation)
         return self._host.ask(client, GROUPS, request)
+
+    def _key(self, partition: str) -> str:
+        """Return the name of a partition to the core: another one than before its topic was deleted."""
+        image = self._host.image.partitions.get(partition)
+        if image is None:
+            return ""
+        # Catalogs before 2026-12 have no version.
+        return f"{partition}@{image.created}" if image.created else partition
 
     async def _offsets(self, client: int, body: Body, error: int) -> Body:
         name, topics = body["group_id"], body["topics"]
@@ -263,8 +273,9 @@ class Coordination:
         if not error and known is not None:
             error, generation = await self._own(name, self._group(name))
         if topics is None:
-            committed = () if known is None else sorted(known.committed)
-            wanted = [Place(t, int(n), {}) for t, _, n in (each.rpartition("-") for each in committed)]
+            keys = () if known is None else sorted(known.committed)
+            held = [key.partition("@")[0] for key in keys if self._key(key.partition("@")[0]) == key]
+            wanted = [Place(*key_of(partition), {}) for partition in held]
         else:
             wanted = [Place(topic["name"], n, {}) for topic in topics for n in topic["partition_indexes"]]
         answers: list[tuple[Place, Body]] = []
@@ -272,9 +283,8 @@ class Coordination:
             offset, code = -1, error
             # A group that has committed nothing needs no generation to say so.
             if not error and generation >= 0:
-                position = PositionRequest(
-                    self._host.number(), name, place.partition, self._owner(), generation
-                )
+                key = self._key(place.partition)
+                position = PositionRequest(self._host.number(), name, key, self._owner(), generation)
                 reply = self._host.now(client, GROUPS, position, PositionReply)
                 # The next generation is being written, and what is committed in it is not known yet.
                 code = Error.COORDINATOR_LOAD_IN_PROGRESS if reply.error is not Error.NONE else Error.NONE
