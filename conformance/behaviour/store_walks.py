@@ -218,7 +218,11 @@ class StoreWalk:
         self._with_log("read", read)
 
     def _walk_headers(self) -> None:
-        self._with_log("headers", lambda log: tuple(map(tuple, log.headers(self._near(log)))))
+        def headers(log: PartitionLog) -> tuple[object, ...]:
+            late = log.headers_since(max(log.max_timestamp - 50, 0))
+            return *map(tuple, log.headers(self._near(log))), *(header.base_offset for header in late)
+
+        self._with_log("headers", headers)
 
     def _truncate(self) -> None:
         self._with_log("truncate", lambda log: log.truncate_to(self._near(log)))

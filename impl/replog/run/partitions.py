@@ -17,10 +17,14 @@ from replog.run.files import perform
 from replog.run.opaque import Encoded, stamped, stored
 from replog.store.checkpoints.checkpoint import TopicPartition, parse_partition_name
 from replog.store.directory import LogDirectory
-from replog.store.files.errors import CorruptBatchError
+from replog.store.files.errors import CorruptBatchError, InvalidRecordError
 from replog.store.segments.batch import iterate_headers
+from replog.store.segments.records import decode_batch
 
 Batches = tuple[Batch, ...]
+MAX_TIMESTAMP = -3
+"""ListOffsets: the latest time."""
+NO_RECORD = (-1, -1, -1)
 
 
 class PartitionFiles:
@@ -74,18 +78,26 @@ class PartitionFiles:
             start = max(header.next_offset for _, header in iterate_headers(data))
         return b"".join(parts)
 
-    def first_after(self, name: str, timestamp: int, end: int) -> tuple[int, int]:
-        """Return where the first batch with a time of at least `timestamp` begins, and its latest time.
+    def first_after(self, name: str, timestamp: int, end: int) -> tuple[int, int, int]:
+        """Return offset, time and leader epoch of the first record with a time of at least `timestamp`.
 
-        (-1, -1) if there is none before offset `end`.
+        `MAX_TIMESTAMP` stands for the latest time there is.  `NO_RECORD` if there is none below offset `end`.
+        A batch whose codec cannot be read here has its latest time at its first offset.
         """
         log = self.directory.log(*key_of(name))
-        for header in log.headers(log.log_start):
-            if header.next_offset > end:
-                break
-            if header.max_timestamp >= timestamp:
-                return max(header.base_offset, log.log_start), header.max_timestamp
-        return -1, -1
+        wanted = log.max_timestamp if timestamp == MAX_TIMESTAMP else timestamp
+        for header in log.headers_since(wanted) if wanted >= 0 else ():
+            start = max(header.base_offset, log.log_start)
+            try:
+                records = decode_batch(log.read(start, 1))
+            except InvalidRecordError:
+                times = [(start, header.max_timestamp)]
+            else:
+                times = [(each.offset, each.timestamp) for each in records]
+            for offset, time in times:
+                if time >= wanted and offset >= start:
+                    return (offset, time, header.leader_epoch) if offset < end else NO_RECORD
+        return NO_RECORD
 
     def with_values(self, name: str, batches: Batches) -> Batches:
         """Return batches with the value of their records as bodies: those of the log of groups."""

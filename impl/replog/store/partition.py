@@ -253,6 +253,21 @@ class PartitionLog:
                 yield from segment.headers(offset)
                 offset = segment.next_offset
 
+    @property
+    def max_timestamp(self) -> int:
+        """The latest time that a batch has in its header; -1 if none has one."""
+        return max(segment.contents.max_timestamp for segment in self._segments)
+
+    def headers_since(self, timestamp: int) -> Iterator[BatchHeader]:
+        """Yield the headers of the batches with a record as late as `timestamp`, 0 or more."""
+        with self._health.during(f"reading {self._directory}"):
+            for segment in self._segments:
+                contents = segment.contents
+                if contents.max_timestamp >= timestamp and segment.next_offset > self.log_start:
+                    start = segment.base_offset + contents.time_index.lookup(timestamp)
+                    later = segment.headers(max(start, self.log_start))
+                    yield from (header for header in later if header.max_timestamp >= timestamp)
+
     def store_epochs(self, entries: Iterable[tuple[int, int]]) -> None:
         """Replace the leader epochs, durably (the protocol keeps its own cache and reports its changes)."""
         with self._health.during(f"writing the epochs of {self._directory}"):

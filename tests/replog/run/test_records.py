@@ -1,14 +1,18 @@
 """Produce and fetch through the core, on real files: what goes in comes out, byte for byte."""
 
 import asyncio
+from functools import partial
 
 import pytest
 from serving import Broker, batch, batches, run
 
 from replog.core.types import Error
-from replog.run.serve.frames import Api
+from replog.run.serve.frames import UNSUPPORTED_VERSION, Api
+from replog.store.directory import LogDirectory
+from replog.store.files.config import LogConfig
 from replog.store.files.errors import CorruptFileError, DirectoryInUseError
-from replog.store.segments.records import decode_batch
+from replog.store.segments.batch import checksum
+from replog.store.segments.records import Record, decode_batch, encode_batch
 
 
 def values(data: bytes) -> list[str]:
@@ -164,15 +168,59 @@ def test_offsets_of_ends_and_of_times(tmp_path):
         await broker.produce(batch("a", "b"))
         await broker.produce(batch("c"))
 
-        async def offset(timestamp: int) -> tuple[int, int]:
-            wanted = [{"partition_index": 0, "timestamp": timestamp}]
-            answer = await broker.ask(Api.LIST_OFFSETS, topics=[{"name": "t", "partitions": wanted}])
-            found = answer["topics"][0]["partitions"][0]
-            return found["offset"], found["timestamp"]
+        assert [await offset_of(broker, which) for which in (-1, -2)] == [(3, -1), (0, -1)]
+        for time, expected in ((0, (0, 1_000)), (1_000, (0, 1_000)), (1_001, (1, 1_001)), (1_002, (-1, -1))):
+            assert await offset_of(broker, time) == expected
+        assert await offset_of(broker, -3) == (1, 1_001)
+        assert await offset_of(broker, -3, version=6) == await offset_of(broker, -4) == UNSUPPORTED_VERSION
 
-        assert [await offset(which) for which in (-1, -2)] == [(3, -1), (0, -1)]
-        # Of the batch, whose latest record is that late.
-        assert [await offset(ms) for ms in (0, 1_001, 1_002)] == [(0, 1_001), (0, 1_001), (-1, -1)]
+    run(scenario)
+
+
+async def offset_of(broker: Broker, timestamp: int, version: int = 7) -> tuple[int, int] | int:
+    """Return the offset and the time that are listed, or the error."""
+    wanted = [{"partition_index": 0, "timestamp": timestamp}]
+    answer = await broker.ask(Api.LIST_OFFSETS, version, topics=[{"name": "t", "partitions": wanted}])
+    found = answer["topics"][0]["partitions"][0]
+    assert (found["leader_epoch"] < 0) == (found["offset"] < 0)
+    return found["error_code"] or (found["offset"], found["timestamp"])
+
+
+def timed(*times: int, codec: int = 0) -> bytes:
+    """Return a batch of records with these times, as a producer sends it."""
+    data = bytearray(encode_batch([Record(b"%d" % at, timestamp=at) for at in times]))
+    data[22] |= codec
+    data[17:21] = checksum(data[21:]).to_bytes(4, "big")
+    return bytes(data)
+
+
+def test_the_offset_of_a_time_is_that_of_its_record_in_any_segment(tmp_path, monkeypatch):
+    """Times may fall; of several records with the latest time the first counts; deleted ones do not."""
+    small = LogConfig(segment_bytes=250, index_interval_bytes=1)
+    monkeypatch.setattr(LogDirectory, "open", partial(LogDirectory.open, config=small))
+    rows = [[10, 30, 20], [5], [40], [40, 35], [12], [60, 50], [60], [45]]
+    flat = [at for row in rows for at in row]
+
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        for row in rows:
+            await broker.produce(timed(*row))
+        assert len(list((tmp_path / "t-0").glob("*.log"))) > 1
+        for _ in range(2):
+            for time in range(62):
+                expected = next(((n, at) for n, at in enumerate(flat) if at >= time), (-1, -1))
+                assert await offset_of(broker, time) == expected
+            assert await offset_of(broker, -3) == (flat.index(60), 60)
+            await broker.stop()
+            broker = Broker(tmp_path)
+        wanted = [{"name": "t", "partitions": [{"partition_index": 0, "offset": 2}]}]
+        await broker.ask(Api.DELETE_RECORDS, topics=wanted, timeout=60_000)
+        assert await offset_of(broker, 30) == (4, 40)
+        # A codec that cannot be read: the first offset of the batch, and its latest time.
+        await broker.produce(timed(70, 80, codec=3))
+        assert await offset_of(broker, 75) == (len(flat), 80)
+        await broker.stop()
 
     run(scenario)
 

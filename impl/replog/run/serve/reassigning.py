@@ -71,7 +71,7 @@ def _is_accepted(name: str, target: tuple[int, ...] | None, image: MetadataImage
     return now is None or (not now.is_reassigning if target is None else _target(now) == target)
 
 
-def listed(host: Host, request: Body) -> Body:
+async def listed(host: Host, request: Body) -> Body:
     """List the reassignments in progress, of all partitions or of some."""
     wanted = request["topics"]
     names = None if wanted is None else {(t["name"], n) for t in wanted for n in t["partition_indexes"]}

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from replog.core.messages import (
@@ -33,13 +34,18 @@ from replog.core.messages import (
 )
 from replog.core.types import CONSUMER, Error
 from replog.run import opaque
+from replog.run.partitions import MAX_TIMESTAMP
 from replog.run.serve.codec import Body
+from replog.run.serve.frames import UNSUPPORTED_VERSION
 from replog.run.serve.host import LARGEST_BATCH, Host
 from replog.store.files.errors import CorruptBatchError, InvalidRecordError
 
 LARGEST_RESPONSE = 4 << 20
 """The most bytes of records in the response to one fetch, whatever it requests."""
 LONGEST_WAIT_MS = 60_000
+NEVER = 1 << 15
+OFFSET_KINDS = MappingProxyType({LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7})
+"""What ListOffsets may ask in place of a time, and from which version on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,35 +240,34 @@ def _fetch_of(host: Host, place: Place, replica: int, wait_ms: int, limit: int) 
     )
 
 
-async def list_offsets(host: Host, client: int, request: Body) -> Body:
+async def list_offsets(host: Host, client: int, request: Body, version: int) -> Body:
     """Return the ends of logs, and the offsets of times."""
-    answers = [
-        (place, _list_offset(host, client, place, replica_of(host, request)))
+    answers: list[tuple[Place, Body]] = [
+        (place, {"partition_index": place.number} | _list_offset(host, client, place, request, version))
         for place in places(request["topics"], "name", "partitions", "partition_index")
     ]
     return {"topics": by_topic(answers, "name", "partitions")}
 
 
-def _list_offset(host: Host, client: int, place: Place, replica: int) -> Body:
-    if not host.has(place.partition):
-        return {"partition_index": place.number, "error_code": missing(host, place)}
+def _list_offset(host: Host, client: int, place: Place, request: Body, version: int) -> dict[str, Any]:
     which = place.body["timestamp"]
+    refused = {"error_code": UNSUPPORTED_VERSION, "offset": -1, "timestamp": -1, "leader_epoch": -1}
+    if which < 0 and version < OFFSET_KINDS.get(which, NEVER):
+        return refused
+    if not host.has(place.partition):
+        return refused | {"error_code": missing(host, place)}
     epoch = place.body.get("current_leader_epoch", -1)
     # A time is looked up below what LATEST shows, once the core has answered for it.
-    end = which if which in (LATEST, EARLIEST) else LATEST
-    message = ListOffsetsRequest(host.number(), replica, epoch, end)
+    end = EARLIEST if which == EARLIEST else LATEST
+    message = ListOffsetsRequest(host.number(), replica_of(host, request), epoch, end)
     reply = host.now(client, place.partition, message, ListOffsetsReply)
-    answer = {"partition_index": place.number, "error_code": reply.error, "timestamp": -1}
     if reply.error is not Error.NONE:
-        return answer
+        return refused | {"error_code": reply.error}
+    offset, time = reply.offset, -1
     leader_epoch = host.broker.replicas[place.partition].state.leader_epoch
-    answer |= {"offset": reply.offset, "leader_epoch": leader_epoch}
-    if which == end:
-        return answer
-    if which < 0:
-        return answer | {"error_code": Error.INVALID_REQUEST, "offset": -1}
-    offset, timestamp = host.files.first_after(place.partition, which, reply.offset)
-    return answer | {"offset": offset, "timestamp": timestamp}
+    if which != end:
+        offset, time, leader_epoch = host.files.first_after(place.partition, which, reply.offset)
+    return {"error_code": Error.NONE, "offset": offset, "timestamp": time, "leader_epoch": leader_epoch}
 
 
 async def epoch_ends(host: Host, client: int, request: Body) -> Body:

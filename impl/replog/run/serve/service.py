@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 
 from replog.run.serve import reassigning, records, topics
 from replog.run.serve.codec import Body
@@ -15,6 +16,16 @@ from replog.store.files.errors import StoreError
 TRANSACTIONS_REFUSED = 53
 """TRANSACTIONAL_ID_AUTHORIZATION_FAILED: the error that every client reports at once."""
 IDS_PER_EPOCH = 1 << 24
+ADMINISTRATION: Mapping[Api, Callable[[Host, Body], Awaitable[Body]]] = MappingProxyType(
+    {
+        Api.CREATE_TOPICS: topics.create_topics,
+        Api.DELETE_TOPICS: topics.delete_topics,
+        Api.DESCRIBE_CONFIGS: topics.describe_configs,
+        Api.ELECT_LEADERS: topics.elect_leaders,
+        Api.ALTER_PARTITION_REASSIGNMENTS: reassigning.alter,
+        Api.LIST_PARTITION_REASSIGNMENTS: reassigning.listed,
+    }
+)
 
 
 class Service:
@@ -61,25 +72,15 @@ class Service:
                 self._name(request)
                 return records.fetch(host, client, body)
             case Api.LIST_OFFSETS:
-                return await records.list_offsets(host, client, body)
+                return await records.list_offsets(host, client, body, request.version)
             case Api.OFFSET_FOR_LEADER_EPOCH:
                 return await records.epoch_ends(host, client, body)
             case Api.DELETE_RECORDS:
                 return await records.delete_records(host, client, body)
             case Api.INIT_PRODUCER_ID:
                 return self._producer_id(body)
-            case Api.CREATE_TOPICS:
-                return await topics.create_topics(host, body)
-            case Api.DELETE_TOPICS:
-                return await topics.delete_topics(host, body)
-            case Api.DESCRIBE_CONFIGS:
-                return await topics.describe_configs(host, body)
-            case Api.ELECT_LEADERS:
-                return await topics.elect_leaders(host, body)
-            case Api.ALTER_PARTITION_REASSIGNMENTS:
-                return await reassigning.alter(host, body)
-            case Api.LIST_PARTITION_REASSIGNMENTS:
-                return reassigning.listed(host, body)
+            case api if api in ADMINISTRATION:
+                return await ADMINISTRATION[api](host, body)
             case Api.DESCRIBE_CLUSTER:
                 return await topics.describe_cluster(host, self.addresses)
             case _:

@@ -10,7 +10,7 @@ that the manifest has for it. Entries strictly increase.
 Not here: when an entry is due and how one is verified against the log (`segment.py`).
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from itertools import pairwise
 from struct import Struct
@@ -67,6 +67,11 @@ class TimeIndex:
         if timestamp > (self.timestamps[-1] if self.timestamps else -1):
             self.timestamps.append(timestamp)
             self.offsets.append(relative_offset)
+
+    def lookup(self, timestamp: int) -> int:
+        """Return a relative offset up to which no batch is as late as `timestamp`; 0 if none is known."""
+        place = bisect_left(self.timestamps, timestamp)
+        return self.offsets[place - 1] if place else 0
 
     def encode(self) -> bytes:
         """Return the file's content."""
