@@ -209,6 +209,28 @@ def test_a_client_that_does_not_read_is_given_up():
     serving(scenario, Limits(request=200_000, memory=1 << 20, stall_s=0.2, idle_s=2))
 
 
+def test_answers_that_nobody_reads_have_a_limit_together():
+    """It is met before any of them is given up."""
+
+    async def scenario(echo, connect):
+        async def answer(_client, _request):
+            return {"n": 1, "data": bytes(6 << 20)}
+
+        echo.answer = answer
+        slow, slow_writer = await connect()
+        slow_writer.write(frame(1))
+        assert await slow.readexactly(1)
+        late, late_writer = await connect()
+        late_writer.write(frame(1))
+        assert await late.read() == b"", "the connection has ended without an answer"
+        assert len(await slow.readexactly(6 << 20)) == 6 << 20
+        again, again_writer = await connect()
+        again_writer.write(frame(1))
+        assert len(await again.readexactly(6 << 20)) == 6 << 20
+
+    serving(scenario, Limits(memory=16 << 20, stall_s=15, idle_s=15))
+
+
 def test_memory_is_shared_in_order_of_arrival():
     async def scenario():
         budget, order, release = Budget(10), [], asyncio.Event()

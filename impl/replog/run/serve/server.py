@@ -4,7 +4,8 @@
 
 A connection has one request at a time, as in Kafka, so answers are in the order of requests.  Bytes that are
 no request, or more of them than allowed, end their connection and nothing else.  `Limits.memory` is shared by
-the large requests in hand and the answers under way: who exceeds it waits.
+the large requests in hand and the answers to fetches under way: who exceeds it waits.  The size of another
+answer is known when it is there: where clients leave too much of them unread, one more ends its connection.
 
 Not here: what a request means (`service`).
 """
@@ -97,6 +98,9 @@ class Server:
         self._requests = Budget(half, half // self._limits.connections)
         self._answers = Budget(half)
         self._open: dict[asyncio.Task[None], Streams] = {}
+        self._most_unread = half
+        self._unread = 0
+        """The bytes of answers under way that had no room in the budget."""
         self._is_closed = False
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -162,7 +166,7 @@ class Server:
             try:
                 request = parse(self._layouts, frame)
             except RefusedError as error:
-                await self._write(writer, error.response)
+                await self._write(writer, error.response, 0)
                 return error.response is not None
             room = await self._service.ready(client, request)
             async with self._answers.of(room):
@@ -170,12 +174,21 @@ class Server:
                     # A fetch counts when it is answered. Its follower may be back, with another log.
                     raise ConnectionError("the sender of a fetch has gone")
                 body = await self._service.answer(client, request)
-                await self._write(writer, None if body is None else respond(self._layouts, request, body))
+                response = None if body is None else respond(self._layouts, request, body)
+                await self._write(writer, response, room)
         return True
 
-    async def _write(self, writer: asyncio.StreamWriter, response: bytes | None) -> None:
-        """Send an answer, and wait until the client has taken most of it."""
-        if response is not None:
+    async def _write(self, writer: asyncio.StreamWriter, response: bytes | None, room: int) -> None:
+        """Send an answer, and wait until the client has taken most of it; it has `room` in the budget."""
+        if response is None:
+            return
+        size = max(len(response) - room, 0)
+        if self._unread + size > self._most_unread:
+            raise ConnectionError("clients do not read their answers")
+        self._unread += size
+        try:
             writer.writelines((INT32.pack(len(response)), response))
             async with asyncio.timeout(self._limits.stall_s):
                 await writer.drain()
+        finally:
+            self._unread -= size

@@ -68,9 +68,10 @@ async def metadata(
     topics = topics_of(host.image)
     wanted = request["topics"]
     # Version 0 has no null: an empty array means all topics.
-    names = sorted(topics) if wanted is None or (version == 0 and not wanted) else [t["name"] for t in wanted]
+    is_all = wanted is None or (version == 0 and not wanted)
+    names = sorted(topics) if is_all else list(dict.fromkeys(each["name"] for each in wanted))
     if creates and request.get("allow_auto_topic_creation", True):
-        absent = [n for n in dict.fromkeys(names) if n not in topics and TOPIC_NAME.fullmatch(n)]
+        absent = [n for n in names if n not in topics and TOPIC_NAME.fullmatch(n)]
         if absent and len(absent) <= MOST_PARTITIONS:
             replicas = min(len(host.settings.cluster), 3)
             await create(host, {name: assign(host.settings.cluster, 1, replicas) for name in absent})
@@ -346,7 +347,9 @@ def _topic_settings(host: Host, partitions: Partitions | None) -> dict[str, str]
 
 async def describe_configs(host: Host, request: Body) -> Body:
     """Describe the settings of topics and of this broker."""
-    return {"results": tuple(_described(host, each) for each in request["resources"])}
+    # Each once, since an answer may be far larger than what asks for it.
+    resources = {(each["resource_type"], each["resource_name"]): each for each in request["resources"]}
+    return {"results": tuple(_described(host, each) for each in resources.values())}
 
 
 def _described(host: Host, resource: Body) -> Body:
