@@ -1,7 +1,10 @@
-"""Work in processes of their own, which end with the work, however it ends.
+"""Processes beside this one, with a pipe to each: they end with it, however it ends.
 
-Not here: processes that keep state from call to call (`symbolic.workers`), and those that an implementation
-may end (`conform.work`).
+    Child         one process
+    results_of    a process for each of some calls
+
+Not here: what is sent to processes that keep state from call to call (`symbolic.workers`), or that an
+implementation may end (`conform.work`); programs of other people (`guardian`).
 """
 
 from __future__ import annotations
@@ -11,14 +14,56 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar, cast
 
 from specchk.processes import end_with, interrupts_blocked, safe_paths
 
 R = TypeVar("R")
+
+
+class Child:
+    """A process that calls `work(pipe, *given)`; `pipe` here is the other end.  It ends with this process.
+
+    Forked, it has the memory of this process, which must have no other threads (`can_fork`); otherwise it is
+    a new Python.  Ctrl-C and limits wait in it, until it calls `unblock_interrupts`: they reach all processes
+    of a terminal, and it is this one that ends the others.  `is_last`: it starts no processes of its own.
+
+    Its end of the pipe is its alone.  So the pipe ends with the process, also within a message: the executors
+    of `concurrent.futures` keep the writing end of a queue open, and wait forever for the rest of a result.
+    """
+
+    def __init__(
+        self, work: Callable[..., None], *given: object, is_forked: bool, is_last: bool = True
+    ) -> None:
+        context: Any = multiprocessing.get_context("fork" if is_forked else "spawn")
+        self.pipe, theirs = context.Pipe()
+        about = theirs, os.getpid(), work, given
+        self.process: BaseProcess = context.Process(target=_live, args=about, daemon=is_last)
+        with ExitStack() as around:
+            around.callback(theirs.close)
+            if not is_forked:
+                around.enter_context(safe_paths())
+                # Python's tracker of resources is begun by the first process otherwise, and unblocks signals.
+                resource_tracker.ensure_running()
+            around.enter_context(interrupts_blocked())
+            self.process.start()
+
+    def end(self) -> None:
+        """End the process at once."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+def _live(pipe: Connection, parent: int, work: Callable[..., None], given: tuple[object, ...]) -> None:
+    end_with(parent)
+    # Else a process that this one forks would hold the pipe, and its end would not come with this one's.
+    os.register_at_fork(after_in_child=pipe.close)
+    work(pipe, *given)
 
 
 def results_of(
@@ -28,73 +73,45 @@ def results_of(
 
     When the generator is closed, all processes have ended.  `MemoryError` is raised where one ends by itself.
     """
-    helpers: dict[Connection, _Helper] = {}
+    children: dict[Connection, tuple[int, Child]] = {}
     done: dict[int, tuple[R | None, Exception | None]] = {}
     begun = 0
     try:
         for number in range(len(tasks)):
             while number not in done:
-                while begun < len(tasks) and len(helpers) < workers:
-                    helper = _Helper(begun, work, tasks[begun])
-                    helpers[helper.pipe] = helper
+                while begun < len(tasks) and len(children) < workers:
+                    # A fork would keep the locks of other threads forever.
+                    child = Child(_help, sys.getrecursionlimit(), is_forked=False)
+                    children[child.pipe] = begun, child
+                    with suppress(BrokenPipeError):  # the end of the process is reported by `_finish`
+                        child.pipe.send((work, tasks[begun]))
                     begun += 1
-                for pipe in wait(list(helpers)):
+                for pipe in wait(list(children)):
                     assert isinstance(pipe, Connection)
-                    done[helpers[pipe].number] = helpers[pipe].finish()
-                    helpers.pop(pipe).end()
+                    which, child = children[pipe]
+                    done[which] = _finish(child)
+                    children.pop(pipe)
+                    child.end()
             result, error = done.pop(number)
             if error is not None:
                 raise error
             yield cast(R, result)
     finally:
-        for helper in helpers.values():
-            helper.end()
+        for _, child in children.values():
+            child.end()
 
 
-class _Helper:
-    """A process that calls `work`; the other end of its pipe is its alone.
-
-    So the pipe ends with the process, also within a result: the executors of `concurrent.futures` keep the
-    writing end of a queue open, and wait forever for the rest of a result.
-    """
-
-    def __init__(self, number: int, work: Callable[..., object], given: tuple[Any, ...]) -> None:
-        self.number = number
-        context = multiprocessing.get_context("spawn")  # a fork would keep the locks of other threads forever
-        self.pipe, theirs = context.Pipe()
-        about = theirs, os.getpid(), sys.getrecursionlimit()
-        self._process = context.Process(target=_help, args=about, daemon=True)
-        try:
-            with safe_paths():
-                # Ctrl-C reaches all processes of a terminal.  It is this process that ends the others, and it
-                # may come before they can ignore it; blocked signals stay blocked in a new process.
-                # Python's tracker of resources is begun by the first process otherwise, and unblocks them.
-                resource_tracker.ensure_running()
-                with interrupts_blocked():
-                    self._process.start()
-        finally:
-            theirs.close()
-        with suppress(BrokenPipeError):  # the end of the process is reported by `finish`
-            self.pipe.send((work, given))
-
-    def finish(self) -> Any:
-        """The result or the exception."""
-        try:
-            return self.pipe.recv()
-        except (EOFError, OSError):
-            # The system kills for memory, and for little else.
-            return None, MemoryError("a worker process ended unexpectedly")
-
-    def end(self) -> None:
-        """End the process at once."""
-        self._process.kill()
-        self._process.join()
-        self.pipe.close()
+def _finish(child: Child) -> Any:
+    """The result or the exception."""
+    try:
+        return child.pipe.recv()
+    except (EOFError, OSError):
+        # The system kills for memory, and for little else.
+        return None, MemoryError("a worker process ended unexpectedly")
 
 
-def _help(pipe: Connection, parent: int, recursion_limit: int) -> None:
+def _help(pipe: Connection, recursion_limit: int) -> None:
     """Make the call that is read from the pipe."""
-    end_with(parent)
     sys.setrecursionlimit(recursion_limit)
     work, given = pipe.recv()
     answer: tuple[object, Exception | None]

@@ -13,7 +13,7 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -110,27 +110,6 @@ def unblock_interrupts() -> None:
 def can_fork() -> bool:
     """Whether this process can be forked: a lock that another thread holds would never be released there."""
     return hasattr(os, "fork") and threading.active_count() == 1
-
-
-def forked(work: Callable[[], object]) -> int:
-    """The number of a process, forked from this one, that does some work; its exit code is 1 if that fails.
-
-    It ends with its parent.  This process must have no other threads (`can_fork`).
-    """
-    parent = os.getpid()
-    with interrupts_blocked():
-        process = os.fork()
-        if process == 0:
-            code = 1
-            try:
-                unblock_interrupts()
-                end_with(parent)
-                work()
-                code = 0
-            finally:
-                # No handlers, no traceback, and no flushing of buffers that belong to the parent.
-                os._exit(code)
-    return process
 
 
 def end_with(parent: int) -> None:

@@ -41,7 +41,7 @@ ROOMS = {
                     "specchk.children"},
     "specchk.conform": {"specchk.report", "specchk.explore", "specchk.search", "specchk.compile",
                         "specchk.meaning", "specchk.ir", "specchk.lang", "specchk.kept", "specchk.sealed",
-                        "specchk.processes", "specchk.guardian"},
+                        "specchk.processes", "specchk.parallel", "specchk.guardian"},
     "specchk.mcp": {"specchk.lang", "specchk.kept", "specchk.guardian", "specchk.children"},
     "specchk.review": {"specchk.conform", "specchk.report", "specchk.explore", "specchk.search",
                        "specchk.compile", "specchk.meaning", "specchk.ir", "specchk.lang"},

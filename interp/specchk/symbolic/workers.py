@@ -10,23 +10,14 @@ A search with one worker runs in this process, and nothing is forked.
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Callable, Sequence
-from functools import partial
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct
-
-from specchk.processes import forked
+from specchk.parallel import Child
+from specchk.processes import unblock_interrupts
 
 M = TypeVar("M")
-
-
-class _Process(Struct, frozen=True):
-    number: int
-    pipe: Connection
 
 
 class Workers(Generic[M]):
@@ -36,7 +27,7 @@ class Workers(Generic[M]):
         self.count = count
         self.alone: M | None = None
         self._make = make
-        self._processes: list[_Process] = []
+        self._processes: list[Child] = []
         self._collects = gc.isenabled()
 
     def start(self) -> None:
@@ -48,16 +39,12 @@ class Workers(Generic[M]):
             self.alone = self._make(0)
             return
         for number in range(self.count):
-            self._processes.append(self._fork(number))
+            self._processes.append(Child(self._live, number, is_forked=True))
 
     def close(self) -> None:
         """End the processes, whatever their state."""
         for process in self._processes:
-            process.pipe.close()
-            # Closing its pipe is not enough: processes forked later have copies of that end, so it would not
-            # see the end of the file.  Nothing is lost, for a member keeps nothing that others read.
-            os.kill(process.number, 9)
-            os.waitpid(process.number, 0)
+            process.end()  # nothing is lost, for a member keeps nothing that others read
         self._processes.clear()
         if self._collects:
             # Otherwise all that the search made would be traversed at once; frozen, it never is.
@@ -80,17 +67,10 @@ class Workers(Generic[M]):
         """Like `call`, with the same arguments for all."""
         return self.call(method, [given] * self.count)
 
-    def _fork(self, number: int) -> _Process:
-        ours, theirs = Pipe()
-        process = forked(partial(self._live, number, ours, theirs))
-        # Otherwise a process that dies would leave its end open here, and `_raised` would wait forever.
-        theirs.close()
-        return _Process(process, ours)
-
-    def _live(self, number: int, ours: Connection, theirs: Connection) -> None:
+    def _live(self, pipe: Connection, number: int) -> None:
         """The life of a forked process."""
-        ours.close()
-        _serve(self._make(number), theirs)
+        unblock_interrupts()
+        _serve(self._make(number), pipe)
 
 
 def _serve(member: object, pipe: Connection) -> None:
@@ -107,7 +87,7 @@ def _serve(member: object, pipe: Connection) -> None:
         pipe.send(answer)
 
 
-def _raised(process: _Process) -> Any:
+def _raised(process: Child) -> Any:
     try:
         answer = process.pipe.recv()
     except (EOFError, OSError):

@@ -16,13 +16,10 @@ if this one is killed.
 from __future__ import annotations
 
 import gc
-import multiprocessing
-import os
 import traceback
 from collections.abc import Callable, Sequence
 from functools import partial
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -30,7 +27,8 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 
 from specchk.conform.contract.hangs import contained
-from specchk.processes import can_fork, end_with, interrupts_blocked, own_needs, unblock_interrupts
+from specchk.parallel import Child
+from specchk.processes import can_fork, own_needs, unblock_interrupts
 
 T = TypeVar("T")
 Say = Callable[[Any], None]
@@ -59,7 +57,7 @@ class Ended(Struct):
 
 class _Running(Struct):
     number: int
-    process: BaseProcess
+    child: Child
     begun: float  # by the clock of deadlines
     started: float
     ended: Ended
@@ -76,8 +74,6 @@ def run_all(
 
     `clock` determines when a task has taken more than `seconds`; None: no task ever does.
     """
-    # Forked: a task is a closure over the objects that the parent has loaded.
-    context = multiprocessing.get_context("fork")
     results: dict[int, Ended] = {}
     running: dict[Connection, _Running] = {}
     todo = list(enumerate(tasks))
@@ -85,16 +81,12 @@ def run_all(
         while todo or running:
             while todo and len(running) < max(workers, 1):
                 number, task = todo.pop(0)
-                ours, theirs = context.Pipe(duplex=False)
-                process = context.Process(target=_work, args=(theirs, task, os.getpid()))
-                with interrupts_blocked():
-                    process.start()
-                theirs.close()
-                # Else a process that dies would leave the pipe open, and its end would never come.
-                running[ours] = _Running(number, process, clock(), perf_counter(), Ended())
+                # Forked: a task is a closure over the objects that the parent has loaded.
+                child = Child(_work, task, is_forked=True, is_last=False)
+                running[child.pipe] = _Running(number, child, clock(), perf_counter(), Ended())
             # The next message of each task, or after the last one the end of its process.
             events = [
-                task.process.sentinel if task.ended.how else connection
+                task.child.process.sentinel if task.ended.how else connection
                 for connection, task in running.items()
             ]
             for ready in wait(events, timeout=_patience(running, seconds, clock())):
@@ -109,7 +101,7 @@ def run_all(
     finally:
         # An interrupt, too, leaves no process behind.
         for connection, left in running.items():
-            left.process.kill()
+            left.child.process.kill()
             _finish(connection, left)
     return [results[number] for number in sorted(results)]
 
@@ -140,13 +132,13 @@ def _is_over(task: _Running, seconds: float | None, now: float) -> bool:
     if seconds is not None and now - task.begun >= seconds:
         task.ended.how = task.ended.how or LATE
         # SIGKILL: a mutant may have caught or blocked anything else.
-        task.process.kill()
+        task.child.process.kill()
         return True
-    return bool(task.ended.how) and not task.process.is_alive()
+    return bool(task.ended.how) and not task.child.process.is_alive()
 
 
 def _finish(connection: Connection, task: _Running) -> None:
-    task.process.join()
+    task.child.process.join()
     if task.ended.how == LATE:  # its last messages count, too
         rest = Ended()
         # The data in the pipe were written before the process was stopped, and count.
@@ -159,15 +151,12 @@ def _finish(connection: Connection, task: _Running) -> None:
     connection.close()
     task.ended.seconds = perf_counter() - task.started
     if task.ended.how == LOST and not task.ended.why:
-        task.ended.code = task.process.exitcode
+        task.ended.code = task.child.process.exitcode
         task.ended.why = f"exit code {task.ended.code}"
 
 
-def _work(to: Connection, task: Task, parent: int) -> None:
+def _work(to: Connection, task: Task) -> None:
     """The life of a worker process."""
-    end_with(parent)  # no process would read the results
-    # Else a process that the task forks would hold the pipe, and its end would not come with this one's.
-    os.register_at_fork(after_in_child=to.close)
     # The parent's objects are not garbage here; without this each full collection visits all of them.
     gc.freeze()
     try:
