@@ -31,7 +31,6 @@ from specchk.search.engine import Unusable
 from specchk.search.verdict import Inconclusive
 from specchk.spark.parcel import Host, Parcel
 from specchk.spark.reasons import given_up, root_cause
-from specchk.spark.stages import AT_MOST, FUSED, levels_at_once
 from specchk.spark.states.rows import HEAD_BYTES, Received, Trailer, block_row, trailer_row
 from specchk.spark.states.slices import (
     BrokenSlice,
@@ -77,14 +76,6 @@ def test_all_that_was_sent_is_taken() -> None:
     received = Received(2, rows())
     assert [(partition, row[HEAD_BYTES:]) for partition, row in received.blocks()] == [(5, bytes(SIZE))] * 4
     assert received.tally.generated == 4
-
-
-def test_the_descriptions_of_slices_travel_with_trailers() -> None:
-    """Those of the levels inside a job, which the driver need not read from the ledger."""
-    about = Slice(3, 5, 7, 0, tally=SliceTally(generated=9))
-    received = Received(1, [trailer_row(0, Trailer(0, 0, SliceTally(), (about,)))])
-    assert not list(received.blocks())
-    assert received.made == [about]
 
 
 @pytest.mark.parametrize("lost", [rows(blocks=1), rows(trailers=(0,)), rows(trailers=()), []])
@@ -307,12 +298,3 @@ def test_the_shipped_package_is_this_package(tmp_path: Path) -> None:
         capture_output=True, check=True, env={**os.environ, "PYTHONPATH": str(tmp_path / "specchk.zip")},
     )  # fmt: skip
     assert asked.stdout.decode().strip() == digest_of(files)
-
-
-def test_small_levels_share_a_job_and_large_ones_do_not() -> None:
-    """Four levels while all four are expected to be small, one if the next would be too many."""
-    assert levels_at_once([1]) == FUSED
-    assert levels_at_once([1000, 2000]) == FUSED
-    assert levels_at_once([300_000, 600_000]) == 2
-    assert levels_at_once([AT_MOST, AT_MOST]) == 1
-    assert levels_at_once([AT_MOST, AT_MOST // 10]) == FUSED

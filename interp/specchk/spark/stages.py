@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import nullcontext, suppress
 from functools import partial
 from threading import Event, Thread
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Self
 
 from msgspec import Struct
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 
 from specchk.spark.homes import Homes, Load, Placement, tasks_of
 from specchk.spark.ledger import Handed
@@ -20,9 +19,8 @@ from specchk.spark.moving import moved, numbered
 from specchk.spark.parcel import Host
 from specchk.spark.reasons import SPARK_FAILED
 from specchk.spark.states.slices import Slice, Slices
-from specchk.spark.tasks import absorb, expand, forget, move_on
+from specchk.spark.tasks import absorb, expand, forget
 
-FUSED, AT_MOST = 8, 2_000_000  # levels in one job with shuffles, and states that they are expected to have
 ATTEMPTS = 4  # jobs in a row that may lose an executor, as for Spark's stages
 WATCH_S = 1.0  # seconds between two checks of the executors
 Within = Callable[[Callable[[], list[Slice]]], list[Slice]]
@@ -51,17 +49,16 @@ class LevelMaker(Struct, frozen=True):
     sizes: list[int]
 
     def made(self, homes: Homes, within: Within) -> Generator[Made, None, None]:
-        """A level, or a few small ones, by each job, run by `within`.
+        """A level by each job, run by `within`.
 
         A job is repeated if it lost an executor with tables, whose partitions then have other homes.
         """
         lost = 0
         while True:
             began, level = time.monotonic(), len(self.sizes) - 1
-            end = level + levels_at_once(self.sizes)
             self.describe(f"expand level {level + 1}, {self.sizes[-1]} states")
             load = Load(self.sizes[-1], sum(self.sizes), self.slices.state_bytes)
-            rows = self._rows(homes.placed(load), level, end)
+            rows = self._rows(homes.placed(load), level)
             # Otherwise tasks wait for a lost executor, stage after stage, as long as for one that is busy.
             watch = Watch(partial(self.context.cancelJobGroup, self.handed.run), homes.is_lost)
             try:
@@ -72,34 +69,18 @@ class LevelMaker(Struct, frozen=True):
                     raise
                 lost += 1
             else:
-                seconds, lost = (time.monotonic() - began) / (end - level), 0
-                for made in range(level + 1, end + 1):
-                    yield Made(self._whole(abouts, made), seconds)
+                lost = 0
+                yield Made(sorted(abouts, key=lambda about: about.partition), time.monotonic() - began)
             finally:
                 with suppress(*SPARK_FAILED):
                     rows._jrdd.rdd().cleanShuffleDependencies(False)  # else files stay until the JVM collects
 
-    def _rows(self, placed: Placement, level: int, end: int) -> Any:
-        """The descriptions of slices to be computed, of the levels from the one after `level` to `end`."""
+    def _rows(self, placed: Placement, level: int) -> Any:
+        """The descriptions of slices to be computed, of the level after `level`."""
         lots, places = placed
         rows: Any = numbered(self.context, places)
         rows = rows.mapPartitionsWithIndex(partial(expand, self.parcel, level, lots))
-        for between in range(level + 1, end):
-            # Absorbing a level and expanding it are one task, so that a fused level costs a shuffle but no
-            # job.
-            task = partial(move_on, self.parcel, between, lots)
-            rows = moved(rows, places).mapPartitionsWithIndex(task)
-        return moved(rows, places).mapPartitionsWithIndex(partial(absorb, self.parcel, end, lots))
-
-    def _whole(self, abouts: Sequence[Slice], level: int) -> list[Slice]:
-        """A level from the results of its tasks, or from the ledger if an earlier attempt computed a part."""
-        returned = {about.partition: about for about in abouts if about.level == level}
-        if len(returned) == self.handed.partitions:
-            return [returned[partition] for partition in sorted(returned)]
-        slices = self.slices.level(level, self.handed.partitions)
-        if slices is None:
-            raise not_there()
-        return slices
+        return moved(rows, places).mapPartitionsWithIndex(partial(absorb, self.parcel, level + 1, lots))
 
 
 class Watch:
@@ -141,19 +122,3 @@ def remove_tables(context: SparkContext, parcel: Any, host: Host) -> None:
     many = host.parcel.partitions
     numbers = context.parallelize(range(many), tasks_of(context, many))
     numbers.mapPartitions(partial(forget, parcel)).collect()
-
-
-def not_there() -> PySparkException:
-    """The error of a job that succeeded without leaving a result."""
-    return PySparkException("RuntimeError: a slice that was made is not in the ledger")
-
-
-def levels_at_once(sizes: Sequence[int]) -> int:
-    """The number of levels per job with shuffles: several, as long as they are likely to be small.
-
-    Each job has a cost, but the findings of a level are reported only once its job is done.
-    """
-    growth = sizes[-1] / sizes[-2] if len(sizes) > 1 else 2.0
-    # As if growth stayed the same: a wrong guess costs one more job, or shows a finding some levels later.
-    expected = [sizes[-1] * growth**ahead for ahead in range(FUSED)]
-    return max(1, sum(sum(expected[: many + 1]) <= AT_MOST for many in range(FUSED)))

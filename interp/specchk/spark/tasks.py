@@ -3,10 +3,10 @@
     expand: slices of level L, one lot -> blocks and trailers for each task (`rows`)
     absorb: all blocks for one lot     -> its slices of level L + 1
 
-A level is one job of these two, with Spark's shuffle between them (`moving`); several small levels are one
-job.  A task has a lot of partitions that have the same home (`homes`): one while levels are large.
+A level is one job of these two, with Spark's shuffle between them (`moving`).  A task has a lot of
+partitions that have the same home (`homes`): one while levels are large.
 
-The functions that Spark calls (`expand`, `absorb`, `move_on`, `precede`, `forget`) get a broadcast of the
+The functions that Spark calls (`expand`, `absorb`, `precede`, `forget`) get a broadcast of the
 packed parcel first.
 
 Memory of a task: its buckets, one block, and the pages of its partitions' tables that it touches, which
@@ -43,13 +43,6 @@ def expand(parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterat
     deque(rows, maxlen=0)  # a worker that leaves some unread ends with its task, and a new one takes a second
     host = worker_host(parcel.value)
     slices = [host.slices.about(level, partition) for partition in lots[task]]
-    yield from expanded(host, slices, lots, task, made=())
-
-
-def expanded(
-    host: Host, slices: Sequence[Slice], lots: Sequence[Lot], task: int, made: tuple[Slice, ...]
-) -> Iterator[bytes]:
-    """The successors of slices, in rows after their targets; the trailer to the task itself has `made`."""
     task_of = {partition: number for number, lot in enumerate(lots) for partition in lot}
     sent = [[0, 0] for _ in lots]
     with host.worker() as worker:
@@ -63,7 +56,7 @@ def expanded(
             tally = tally_from(worker) if number == task_of[0] else SliceTally()
             # Also to tasks that got no block: they must be able to distinguish that from a lost stream.
             yield target(number)
-            yield trailer_row(task, Trailer(blocks, size, tally, made if number == task else ()))
+            yield trailer_row(task, Trailer(blocks, size, tally))
 
 
 def successors(host: Host, worker: Worker, slices: Sequence[Slice]) -> Iterator[tuple[int, bytes]]:
@@ -82,20 +75,8 @@ def successors(host: Host, worker: Worker, slices: Sequence[Slice]) -> Iterator[
         buckets.release()
 
 
-def move_on(
-    parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterator[bytes]
-) -> Iterator[bytes]:
-    """Targets and rows for slices computed here: an inner level of a job with several."""
-    made = tuple(absorb(parcel, level, lots, task, rows))
-    here = [about for about in made if about.level == level]
-    yield from expanded(worker_host(parcel.value), here, lots, task, made)
-
-
 def absorb(parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterator[bytes]) -> Iterator[Slice]:
-    """Write the slices of a lot from successors sent to it; their descriptions, once they are permanent.
-
-    Before these come the descriptions of slices of earlier levels that tasks of the same job made.
-    """
+    """Write the slices of a lot from successors sent to it; their descriptions, once they are permanent."""
     host = worker_host(parcel.value)
     # If another attempt made it, the slice in the ledger counts, whatever `rows` would have.
     done = {partition: host.slices.done(level, partition) for partition in lots[task]}
@@ -112,7 +93,6 @@ def absorb(parcel: Any, level: int, lots: Sequence[Lot], task: int, rows: Iterat
                     making[partition].take(address_of_bytes(row) + HEAD_BYTES, len(row) - HEAD_BYTES)
             for partition, slice_ in making.items():
                 done[partition] = slice_.keep(received.tally if partition == 0 else SliceTally())
-    yield from received.made
     yield from (about for about in done.values() if about is not None)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from crc32c import crc32c
 from msgspec import Struct
 
-from specchk.spark.states.slices import BrokenSlice, Slice, SliceTally
+from specchk.spark.states.slices import BrokenSlice, SliceTally
 
 _PLACE, _HEAD = struct.Struct("<2I"), struct.Struct("<4I")
 _TARGET = struct.Struct(">q")  # as Spark's `PairwiseRDD` reads it
@@ -28,15 +28,11 @@ Lot = tuple[int, ...]  # the partitions of a task
 
 
 class Trailer(Struct, frozen=True):
-    """The last row that a task gets from a source: the number of rows before it, and a tally.
-
-    `made`: descriptions of slices that the task has made itself, on their way to the driver.
-    """
+    """The last row that a task gets from a source: the number of rows before it, and a tally."""
 
     blocks: int
     size: int
     tally: SliceTally
-    made: tuple[Slice, ...] = ()
 
 
 def target(task: int) -> bytes:
@@ -86,11 +82,6 @@ class Received:
     def tally(self) -> SliceTally:
         """The tally of the tasks that sent, once everything is read."""
         return sum((trailer.tally for trailer in self._trailers.values()), SliceTally())
-
-    @property
-    def made(self) -> list[Slice]:
-        """The slices described in the trailers."""
-        return [about for trailer in self._trailers.values() for about in trailer.made]
 
 
 def _opened(row: bytes) -> tuple[int, int, memoryview]:
