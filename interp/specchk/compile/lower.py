@@ -137,13 +137,13 @@ class Lowering:
 
     def definitions(self) -> list[tuple[str, tuple[Type, ...], Type]]:
         """The value definitions with a declared result: names, types of parameters and of the result."""
-        found: list[tuple[str, tuple[Type, ...], Type]] = []
+        signatures: list[tuple[str, tuple[Type, ...], Type]] = []
         for decl in self.spec.defs.values():
             plain = [param.type for param in decl.params if isinstance(param, decls.Param)]
             if decl.returns is not None and len(plain) == len(decl.params):
                 kinds = tuple([self.ground.declared(node, self.spec) for node in plain])
-                found.append((decl.name, kinds, self.ground.declared(decl.returns, self.spec)))
-        return found
+                signatures.append((decl.name, kinds, self.ground.declared(decl.returns, self.spec)))
+        return signatures
 
     def named_types(self) -> dict[Type, str]:
         """The types that have a name in the spec; if several names, the first."""
@@ -187,8 +187,8 @@ def _select(spec: Spec, model: FixedModel) -> _Selected:
         wanted = {name.text for name in model.properties}
         # A constraint is no claim that may be left unchecked: it defines which states there are.
         properties = [prop for prop in properties if prop.name in wanted or prop.kind == "constraint"]
-    refines = [one for one in spec.refines if model.properties is None or one.alias in wanted]
-    kept = {prop.name for prop in properties} | {one.alias for one in refines}
+    refines = [decl for decl in spec.refines if model.properties is None or decl.alias in wanted]
+    kept = {prop.name for prop in properties} | {decl.alias for decl in refines}
     left_out = tuple(name for name in (*spec.properties, *spec.refined) if name not in kept)
     omitted = tuple(action.name for action in spec.actions.values() if action not in actions)
     return _Selected(actions, properties, refines, left_out, omitted)
@@ -211,9 +211,9 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
     liveness = tuple(lowering.liveness(p) for p in selected.properties if p.kind == "liveness")
     actions = tuple(lowering.action(a) for a in selected.actions)
     refinements = [_refinement(lowering, decl) for decl in selected.refines]
-    refined = tuple(one.lower() for one in refinements)
-    of_claims = [one.expressions for one in refinements]
-    is_temporal = liveness or any(one.abstract.fairness for one in refined)
+    refined = tuple(refinement.lower() for refinement in refinements)
+    of_claims = [refinement.expressions for refinement in refinements]
+    is_temporal = liveness or any(claim.abstract.fairness for claim in refined)
     params = {action.name: action.params for action in actions}
     program = Program(
         spec=spec.name, path=spec.source.path, model=model.name,
@@ -230,7 +230,7 @@ def lower(checked: CheckedSpec, model: FixedModel) -> tuple[Program, Lowering]:
         # Safety does not depend on fairness, so without a temporal property there is none.
         liveness=liveness, fairness=fair_actions(spec, params, lowering.expressions) if is_temporal else (),
         left_out_actions=selected.left_out_actions,
-        folds=tuple(chain(*[one.names.folds for one in (lowering.expressions, *of_claims)])),
+        folds=tuple(chain(*[each.names.folds for each in (lowering.expressions, *of_claims)])),
         ignored=_ignored(spec, model), ignored_at=model.ignored[0].span if model.ignored else None,
     )  # fmt: skip
     # Pictures lower views, where a rejection would come after the verdict.
@@ -283,10 +283,10 @@ def ground(checked: CheckedSpec, model: FixedModel) -> None:
 def _claims_of_time(lowering: Lowering, selected: _Selected) -> None:
     """Reject temporal properties, and fairness, that no engine checks under these constants."""
     liveness = [lowering.liveness(prop) for prop in selected.properties if prop.kind == "liveness"]
-    refined = [lowering.spec.refined[one.alias] for one in selected.refines]
+    refined = [lowering.spec.refined[decl.alias] for decl in selected.refines]
     for other in refined:
         of_other = Lowering(lowering.checked, lowering.model, other, as_is)
-        others = {one.name: of_other.parameters(one) for one in other.actions.values()}
+        others = {action.name: of_other.parameters(action) for action in other.actions.values()}
         fair_actions(other, others, of_other.expressions)
     params = {action.name: lowering.parameters(action) for action in selected.actions}
     if liveness or any(other.fair for other in refined):
@@ -297,9 +297,9 @@ def _assumed(lowering: Lowering) -> None:
     """Reject constants that violate an assumption of the spec, or of one that it imports or refines."""
     spec = lowering.spec
     for home in (spec, *spec.imports.values(), *spec.refined.values()):
-        for one in home.assumes:
-            for node in one.conjuncts:
-                claim = lowering.expressions.conjunction(one.lets, (node,), Scope(home), node.span)
+        for assumption in home.assumes:
+            for node in assumption.conjuncts:
+                claim = lowering.expressions.conjunction(assumption.lets, (node,), Scope(home), node.span)
                 if not evaluate_constant(claim):
                     message = f"model `{lowering.model.name}` breaks this assumption"
                     hint = "give the constants other values, in the model or with --set"
@@ -341,12 +341,15 @@ def _horizons(
     ]  # fmt: skip
     declared += [(param.name, param.type) for action in actions for param in action.params]
     types = lowering.expressions.facts.declared
-    listed = [*lowering.expressions.names.listed, *(kind for one in refinements for kind in one.listed)]
+    listed = [
+        *lowering.expressions.names.listed,
+        *(kind for refinement in refinements for kind in refinement.listed),
+    ]
     # A number as a horizon has no name of its own: it is that of what has the type.
     limits: dict[str, dict[str, None]] = {}
     for owner, kind in (
         *((name, types[id(node)]) for name, node in declared),
-        *(("", one) for one in listed),
+        *(("", kind) for kind in listed),
     ):
         for node in _horizon_nodes(kind):
             value = lowering.ground.bound(node, lowering.spec)

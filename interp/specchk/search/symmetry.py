@@ -83,11 +83,13 @@ class Symmetry:
         # orbit is the same from any of its states (Ip and Dill, Better verification
         # through symmetry, 1996).  The identity comes first: callers that need no copy skip it by its place.
         every = renamings_of(program, free)
-        kept = [one for one in every if _keeps_constants(program, one)]
+        kept = [renaming for renaming in every if _keeps_constants(program, renaming)]
         if count > MAX_RENAMINGS:
             self.reason = f"{count} renamings of {_names(s.name for s in free)} are too many to enumerate"
         elif len(kept) == 1 and free:
-            naming = next(c for c in _constants(program) if not all(_keeps(one, c) for one in every))
+            naming = next(
+                c for c in _constants(program) if not all(_keeps(renaming, c) for renaming in every)
+            )
             self.reason = f"the constant `{naming.name}` at {naming.span.where} names an element"
         return kept
 
@@ -108,10 +110,10 @@ class Symmetry:
 
     def _note_images(self, slot: int, value: Any) -> tuple[Any, ...]:
         """A variable's value under each renaming; cached, since many states share a value."""
-        known = self._images[slot]
-        if len(known) * len(self.renamings) >= MAX_IMAGES:
-            known.clear()
-        images = known[value] = (value, *[renames[slot](value) for renames in self._renames])
+        cached = self._images[slot]
+        if len(cached) * len(self.renamings) >= MAX_IMAGES:
+            cached.clear()
+        images = cached[value] = (value, *[renames[slot](value) for renames in self._renames])
         return images
 
     def images(self, state: State) -> Iterator[State]:
@@ -123,7 +125,7 @@ class Symmetry:
         """As `images`, for a state that shares some values with another one, whose images are known."""
         for renames, image in zip(self._renames, images, strict=True):
             slots = zip(renames, state, before, image, strict=True)
-            yield tuple([known if value is was else rename(value) for rename, value, was, known in slots])
+            yield tuple([images if value is was else rename(value) for rename, value, was, images in slots])
 
 
 def renamings_of(program: Program, free: Sequence[Sort]) -> list[Renaming]:
@@ -140,7 +142,7 @@ def _programs(program: Program) -> tuple[Program, ...]:
 
 
 def _constants(program: Program) -> list[Constant]:
-    return [constant for one in _programs(program) for constant in one.constants]
+    return [constant for each in _programs(program) for constant in each.constants]
 
 
 def _keeps_constants(program: Program, renaming: Renaming) -> bool:
@@ -161,9 +163,9 @@ def _distinguished(program: Program) -> dict[str, str]:
     for expr in expressions(program):
         if isinstance(expr, Choose) and not expr.unique:
             reasons = dict.fromkeys(sorts_in(expr.local.type), f"`choose` at {expr.span.where}") | reasons
-    for one in _programs(program):
-        off = switched_off(one)
-        for fold in one.folds:
+    for each in _programs(program):
+        off = switched_off(each)
+        for fold in each.folds:
             if fold.owner not in off:
                 reasons.setdefault(fold.sort, f"`fold` at {fold.span.where}")
     for sort, part in decisive_sorts(Same(program)).items():
@@ -195,9 +197,13 @@ def counted_by_order(program: Program, renamings: Sequence[Renaming], *, violate
     A quantifier ends at the first item that decides, so a point in its body may be reached in some states of
     a class only.  The items of an invariant's `forall` are all reached, unless it is violated.
     """
-    moved = {name for one in renamings for name, places in one.items() if list(places) != sorted(places)}
+    moved = {
+        name for renaming in renamings for name, places in renaming.items() if list(places) != sorted(places)
+    }
     ended = _ended_early(program, invariant=None if violated else True, witness=None) if moved else ()
-    bodies = [one.body for one in ended if not moved.isdisjoint(sorts_in(one.local.type))]
+    bodies = [
+        quantifier.body for quantifier in ended if not moved.isdisjoint(sorts_in(quantifier.local.type))
+    ]
     return frozenset(node.point for body in bodies for node in inside(body) if isinstance(node, Cover))
 
 
@@ -231,8 +237,8 @@ def _ended_early(program: Program, *, invariant: bool | None, witness: bool | No
                 answers = (expr.right,)
             case _:
                 answers = results(expr)
-        known = {id(one) for one in answers}
-        left.extend([(part, answer if id(part) in known else None) for part in parts(expr)])
+        decisive = {id(node) for node in answers}
+        left.extend([(part, answer if id(part) in decisive else None) for part in parts(expr)])
 
 
 def renamer(kind: Type, renaming: Renaming) -> Rename:

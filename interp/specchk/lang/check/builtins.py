@@ -25,17 +25,17 @@ def _container(
     checker: Checker, node: tree.Expr, context: Context, shapes: tuple[type, ...],
     expected: Type | None = None,
 ) -> Type:  # fmt: skip
-    found = checker.check(node, context, expected)
-    if not isinstance(found, shapes):
+    actual = checker.check(node, context, expected)
+    if not isinstance(actual, shapes):
         names = _NAMES.get(shapes) or " or ".join(shape.__name__.lower() for shape in shapes)
         sizes: dict[tuple[type, ...], str] = {
             (Seq,): "the number of its items is `card(...)`",
             (Set, Bag, PartialMap): "its length is `len(...)`",
         }
-        hint = sizes.get(shapes) if isinstance(found, Set | Seq | Bag) else None
-        checker.unfit(node.span, found, f"expected a {names}, found {show(found)}", hint)
+        hint = sizes.get(shapes) if isinstance(actual, Set | Seq | Bag) else None
+        checker.unfit(node.span, actual, f"expected a {names}, found {show(actual)}", hint)
         return UNKNOWN
-    return found
+    return actual
 
 
 def _item(kind: Type) -> Type:
@@ -51,10 +51,10 @@ def _extreme(checker: Checker, args: Arguments, context: Context, _: Type | None
 
 
 def _sum(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
-    found = checker.infer(args[0], context, Set(INT))
-    if found == UNKNOWN:
-        checker.unfit(args[0].span, found, "")
-    return INT if isinstance(checker.expect(args[0], found, Set(INT)), Set) else UNKNOWN
+    actual = checker.infer(args[0], context, Set(INT))
+    if actual == UNKNOWN:
+        checker.unfit(args[0].span, actual, "")
+    return INT if isinstance(checker.expect(args[0], actual, Set(INT)), Set) else UNKNOWN
 
 
 def _of(*shapes: type, result: Callable[[Type], Type]) -> Rule:
@@ -70,8 +70,8 @@ def _subsets(checker: Checker, args: Arguments, context: Context, expected: Type
 def _maps(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
     wanted = expected.item if isinstance(expected, Set) and isinstance(expected.item, PartialMap) else None
     hints = (Set(wanted.key), Set(wanted.value)) if wanted is not None else (None, None)
-    found = [_container(checker, arg, context, (Set,), hint) for arg, hint in zip(args, hints, strict=True)]
-    return Set(PartialMap(_item(found[0]), _item(found[1])))
+    sides = [_container(checker, arg, context, (Set,), hint) for arg, hint in zip(args, hints, strict=True)]
+    return Set(PartialMap(_item(sides[0]), _item(sides[1])))
 
 
 def _some(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
@@ -87,18 +87,18 @@ def _get(checker: Checker, args: Arguments, context: Context, expected: Type | N
         checker.report.add("S302", span, "`get` of a `map[K, V]` takes 3 arguments: `get(m, k, d)`",
                            f"the value of a key that is there is `{span.text}[k]`")  # fmt: skip
         return of.value
-    found = _container(checker, args[0], context, (Option,))
-    item = _item(found)
+    option = _container(checker, args[0], context, (Option,))
+    item = _item(option)
     if len(args) == 2:
         default = checker.check(args[1], context, item if item != UNKNOWN else expected)
-        return _item(checker.agreed(args[0], context, found, Option(default)))
+        return _item(checker.agreed(args[0], context, option, Option(default)))
     return item
 
 
 def _get_key(checker: Checker, args: Arguments, context: Context) -> Type:
     """`get(m, k, d)`: the value of a key, or d."""
-    found = _container(checker, args[0], context, (PartialMap,))
-    kinds = (found.key, found.value) if isinstance(found, PartialMap) else (None, None)
+    container = _container(checker, args[0], context, (PartialMap,))
+    kinds = (container.key, container.value) if isinstance(container, PartialMap) else (None, None)
     for arg, kind in zip(args[1:], kinds, strict=True):
         checker.check(arg, context, kind)
     return kinds[1] or UNKNOWN
@@ -114,11 +114,11 @@ def _changed(*shapes: type) -> Rule:
     def rule(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
         # Only `{}` needs it, which may be either of the two: a value that has a type shows its own.
         hint = expected if isinstance(expected, shapes) else None
-        found = _container(checker, args[0], context, shapes, hint)
-        if isinstance(found, PartialMap):
-            checker.check(args[1], context, found.key)
-            return found
-        item = _item(found)
+        container = _container(checker, args[0], context, shapes, hint)
+        if isinstance(container, PartialMap):
+            checker.check(args[1], context, container.key)
+            return container
+        item = _item(container)
         checker.check(args[1], context, item if item != UNKNOWN else None)
         return Bag(item)
 
@@ -126,21 +126,21 @@ def _changed(*shapes: type) -> Rule:
 
 
 def _tail(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
-    found = _container(checker, args[0], context, (Seq,), expected if isinstance(expected, Seq) else None)
+    container = _container(checker, args[0], context, (Seq,), expected if isinstance(expected, Seq) else None)
     for arg in args[1:]:
         checker.integer(arg, context)
-    return Seq(_item(found))
+    return Seq(_item(container))
 
 
 def _append(checker: Checker, args: Arguments, context: Context, expected: Type | None) -> Type:
-    found = _container(checker, args[0], context, (Seq,), expected if isinstance(expected, Seq) else None)
-    item = checker.check(args[1], context, _item(found) if _item(found) != UNKNOWN else None)
-    return Seq(_item(checker.agreed(args[0], context, found, Seq(item))))
+    container = _container(checker, args[0], context, (Seq,), expected if isinstance(expected, Seq) else None)
+    item = checker.check(args[1], context, _item(container) if _item(container) != UNKNOWN else None)
+    return Seq(_item(checker.agreed(args[0], context, container, Seq(item))))
 
 
 def _count(checker: Checker, args: Arguments, context: Context, _: Type | None) -> Type:
-    found = _container(checker, args[0], context, (Bag,))
-    checker.check(args[1], context, _item(found))
+    container = _container(checker, args[0], context, (Bag,))
+    checker.check(args[1], context, _item(container))
     return INT
 
 
@@ -204,7 +204,7 @@ def check_fold(checker: Checker, node: tree.Fold, context: Context, _: Type | No
             checker.report.add("S301", binder.domain.span, message, hint)
     if node.condition is not None:
         checker.boolean(node.condition, inner)
-    found = checker.check(node.body, inner)
+    actual = checker.check(node.body, inner)
     if node.callee.full not in FOLDS:
         hint = "min, max and sum do; sets are written `{ e for x in S }`"
         if node.callee.full in QUANTIFIERS:
@@ -213,6 +213,6 @@ def check_fold(checker: Checker, node: tree.Fold, context: Context, _: Type | No
             "S302", node.callee.span, f"`{node.callee.full}` does not take a comprehension", hint
         )
         return UNKNOWN
-    if not isinstance(found, Int) and found != UNKNOWN:
-        checker.mismatch(node.body.span, found, INT)
+    if not isinstance(actual, Int) and actual != UNKNOWN:
+        checker.mismatch(node.body.span, actual, INT)
     return INT

@@ -84,66 +84,66 @@ class Checker:
 
     def infer(self, node: tree.Expr, context: Context, advice: Type | None = None) -> Type:
         """The type of `node`, recorded, but not compared with the expected type."""
-        found = self.facts.types[id(node)] = self._rules(self, node, context, advice)
-        return found
+        actual = self.facts.types[id(node)] = self._rules(self, node, context, advice)
+        return actual
 
-    def expect(self, node: tree.Expr, found: Type, expected: Type | None) -> Type:
+    def expect(self, node: tree.Expr, actual: Type, expected: Type | None) -> Type:
         """The type of an inferred `node`, recorded; a mismatch with `expected` is reported."""
         self.facts.lifted.pop(id(node), None)
         if expected is not None:
-            if lifts(found, expected):
-                self.facts.types[id(node)], self.facts.lifted[id(node)] = found, expected
+            if lifts(actual, expected):
+                self.facts.types[id(node)], self.facts.lifted[id(node)] = actual, expected
                 return expected
-            joined = join(found, expected)
+            joined = join(actual, expected)
             if joined is None:
-                self.mismatch(node.span, found, expected)
+                self.mismatch(node.span, actual, expected)
                 joined = expected
             # A complete type stays as it is: a join would give a record the other's order of fields, and take
             # the bounds off a number. Only holes, as the item of `{}`, are filled from outside.
-            found = joined if not is_complete(found) else found
-        self.facts.types[id(node)] = found
-        return found
+            actual = joined if not is_complete(actual) else actual
+        self.facts.types[id(node)] = actual
+        return actual
 
-    def agreed(self, node: tree.Expr, context: Context, found: Type, other: Type) -> Type:
+    def agreed(self, node: tree.Expr, context: Context, actual: Type, other: Type) -> Type:
         """The common type of a checked `node` and another expression, which may determine more of it."""
-        joined = join(found, other) or found
+        joined = join(actual, other) or actual
         # Again, since the literals in it have no complete type yet: in `{} union s` the set determines it.
-        if joined != found:
+        if joined != actual:
             self.check(node, context, joined)
         return joined
 
-    def meet(self, left: tree.Expr, known: Type, right: tree.Expr, context: Context) -> Type:
+    def meet(self, left: tree.Expr, left_type: Type, right: tree.Expr, context: Context) -> Type:
         """The common type of two operands, the left one checked; an element of a sort may be lifted."""
-        found = self.operand(right, context, known)
-        if lifts(known, found):
-            return self.expect(left, known, found)
+        actual = self.operand(right, context, left_type)
+        if lifts(left_type, actual):
+            return self.expect(left, left_type, actual)
         return self.agreed(
-            left, context, known, self.expect(right, found, known if known != UNKNOWN else None)
+            left, context, left_type, self.expect(right, actual, left_type if left_type != UNKNOWN else None)
         )
 
-    def operand(self, node: tree.Expr, context: Context, known: Type) -> Type:
+    def operand(self, node: tree.Expr, context: Context, other: Type) -> Type:
         """The type of an operand, inferred; it may be lifted to the known type of the other operand."""
-        sort = known.item if isinstance(known, types.Set) else known
+        sort = other.item if isinstance(other, types.Set) else other
         if isinstance(sort, types.Sort) and not context.elements:
             # With the other's type for advice, an `if` would demand it of its branches.
-            found = self.infer(node, context)
-            if is_complete(found):
-                return found
-        return self.infer(node, context, known if known != UNKNOWN else None)
+            actual = self.infer(node, context)
+            if is_complete(actual):
+                return actual
+        return self.infer(node, context, other if other != UNKNOWN else None)
 
-    def settle(self, node: tree.Expr, context: Context, known: Type | None = None) -> Type:
+    def settle(self, node: tree.Expr, context: Context, expected: Type | None = None) -> Type:
         """As `check`, with a diagnostic if the type remains unknown."""
-        found = self.check(node, context, known)
+        actual = self.check(node, context, expected)
         # Only where nothing is wrong so far: a type that stays open is mostly the consequence of an error
         # that is reported already.
-        if not is_complete(found) and not self.report.found:
+        if not is_complete(actual) and not self.report.found:
             self.report.add(
                 "S303",
                 node.span,
-                f"the type of this cannot be inferred: {show(found)}",
+                f"the type of this cannot be inferred: {show(actual)}",
                 "use it where its type is declared, e.g. in a variable or a parameter",
             )
-        return found
+        return actual
 
     def boolean(self, node: tree.Expr, context: Context) -> None:
         """Check that `node` is a truth value."""
@@ -158,28 +158,28 @@ class Checker:
         # filled: nested conditions, checked again each, would double the work with every level.
         if self._scalars.get(id(node)) != (node, context):
             self._scalars[id(node)] = (node, context)
-            found = self.infer(node, context, kind)
-            if found == UNKNOWN and kind == BOOL:
-                self.unfit(node.span, found, "")
-            self.expect(node, found, kind)
+            actual = self.infer(node, context, kind)
+            if actual == UNKNOWN and kind == BOOL:
+                self.unfit(node.span, actual, "")
+            self.expect(node, actual, kind)
 
-    def mismatch(self, span: Span, found: Type, expected: Type, hint: str | None = None) -> None:
+    def mismatch(self, span: Span, actual: Type, expected: Type, hint: str | None = None) -> None:
         """Report a wrong type, unless one side has an error already; without a `hint` with the usual one."""
         if hint is not None:
             pass
-        elif isinstance(expected, types.Option) and join(found, expected.item) is not None:
+        elif isinstance(expected, types.Option) and join(actual, expected.item) is not None:
             hint = f"wrap it: `some({span.text})`"
-        elif isinstance(found, types.Option) and found.item != UNKNOWN and join(found.item, expected):
+        elif isinstance(actual, types.Option) and actual.item != UNKNOWN and join(actual.item, expected):
             hint = "unwrap it: `let x = ... else skip`, `get(...)` or `match`"
-        elif isinstance(found, types.Union) and lifts(expected, found):
+        elif isinstance(actual, types.Union) and lifts(expected, actual):
             hint = f"take it apart: `match {span.text} {{ {show(expected)} x: ..., _: ... }}`"
         else:
-            hint = _collection_hint(span, found, expected)
-        self.report.add("S301", span, f"expected {show(expected)}, found {show(found)}", hint)
+            hint = _collection_hint(span, actual, expected)
+        self.report.add("S301", span, f"expected {show(expected)}, found {show(actual)}", hint)
 
-    def unfit(self, span: Span, found: Type, message: str, hint: str | None = None) -> None:
+    def unfit(self, span: Span, actual: Type, message: str, hint: str | None = None) -> None:
         """Report a value whose type does not allow this use; if unknown, only without other errors."""
-        if found != UNKNOWN:
+        if actual != UNKNOWN:
             self.report.add("S301", span, message, hint)
         elif not self.report.found:  # otherwise the reason may have been reported already
             self.report.add("S301", span, "this has no type: it is an item of `{}`, `[]` or `none`",
@@ -187,12 +187,12 @@ class Checker:
 
     def elements(self, node: tree.Expr, context: Context) -> Type:
         """The element type of an iterated value: a set, sequence or bag, or the keys of a partial map."""
-        found = self.check(node, context)
-        if isinstance(found, types.Set | types.Seq | types.Bag):
-            return found.item
-        if isinstance(found, types.PartialMap):
-            return found.key
-        self.unfit(node.span, found, f"expected a set to choose from, found {show(found)}",
+        actual = self.check(node, context)
+        if isinstance(actual, types.Set | types.Seq | types.Bag):
+            return actual.item
+        if isinstance(actual, types.PartialMap):
+            return actual.key
+        self.unfit(node.span, actual, f"expected a set to choose from, found {show(actual)}",
                    "`0..n` is the set of numbers from 0 to n")  # fmt: skip
         return UNKNOWN
 
@@ -234,18 +234,18 @@ class Checker:
 
     def returns(self, decl: decls.Def, home: Spec, use: tree.Node) -> Type:
         """The type of a definition's value; checks its body on first use."""
-        known = self._returns.get(id(decl))
-        if known is not None:
-            return known
+        returns = self._returns.get(id(decl))
+        if returns is not None:
+            return returns
         if any(open_ is decl for open_ in self.open_defs):
             return self._returned_again(decl, home, use)
         # Bodies are checked when a use needs their type, so definitions may be in any order; one whose check
         # is in progress depends on itself.
         self.open_defs.append(decl)
-        found = self._body(decl, home)
+        actual = self._body(decl, home)
         self.open_defs.pop()
-        self._returns[id(decl)] = found
-        return found
+        self._returns[id(decl)] = actual
+        return actual
 
     def _returned_again(self, decl: decls.Def, home: Spec, use: tree.Node) -> Type:
         """The type of a recursive call's value: the declared one."""
@@ -263,16 +263,16 @@ class Checker:
             self._measure(decl.measure, context)
         context = self.lets(decl.lets, context)
         wanted = self.resolver.resolve(decl.returns, home) if decl.returns is not None else None
-        found = self.settle(decl.value, context, wanted)
+        actual = self.settle(decl.value, context, wanted)
         # As declared, also where the body is wrong: the error is the body's, and none of its callers'.
-        return wanted if wanted is not None else found
+        return wanted if wanted is not None else actual
 
     def _measure(self, node: tree.Expr, context: Context) -> None:
         """Check that the measure of a recursion is a number, or a collection (measured by its size)."""
-        found = self.check(node, context)
-        if not isinstance(found, types.Int | types.Set | types.Seq | types.Bag | types.PartialMap):
-            message = f"a measure is a number or a collection, whose size counts, and this is {show(found)}"
-            self.unfit(node.span, found, message, "it decreases with each recursive call: `len(s)`, `n`")
+        actual = self.check(node, context)
+        if not isinstance(actual, types.Int | types.Set | types.Seq | types.Bag | types.PartialMap):
+            message = f"a measure is a number or a collection, whose size counts, and this is {show(actual)}"
+            self.unfit(node.span, actual, message, "it decreases with each recursive call: `len(s)`, `n`")
 
     def inside(self, decl: Called, home: Spec) -> Context:
         """The context inside a declaration with parameters."""
@@ -310,31 +310,31 @@ class Checker:
             context = self.bound(let.bound, self.settle(let.value, context), let, context)
         return context
 
-    def unknown(self, name: tree.Name, table: Collection[str], what: str, spec: Spec) -> None:
+    def unknown(self, name: tree.Name, table: Collection[str], noun: str, spec: Spec) -> None:
         """Report a name that is not in a table of the spec."""
         if name.qualifier is None and name.text in spec.declared:
-            message = f"`{name.full}` is not {'an' if what[0] in 'aeiou' else 'a'} {what}"
+            message = f"`{name.full}` is not {'an' if noun[0] in 'aeiou' else 'a'} {noun}"
             hint = nearest(name.text, table)
-            if what == "action" and name.text in spec.helpers:
+            if noun == "action" and name.text in spec.helpers:
                 hint = "a helper action is not a step of its own: name the actions that call it"
             note = (spec.declared[name.text], "declared here")
             self.report.add("S203", name.span, message, hint, [note])
             return
-        self.report.add("S201", name.span, f"there is no {what} `{name.full}`", nearest(name.text, table))
+        self.report.add("S201", name.span, f"there is no {noun} `{name.full}`", nearest(name.text, table))
 
 
-def _collection_hint(span: Span, found: Type, expected: Type) -> str | None:
+def _collection_hint(span: Span, actual: Type, expected: Type) -> str | None:
     """Hints for making a collection from an item, or a number from a collection."""
-    match expected, found:
-        case ((types.Set() | types.Bag()), _) if join(found, expected.item) is not None:
+    match expected, actual:
+        case ((types.Set() | types.Bag()), _) if join(actual, expected.item) is not None:
             return f"write `{{{span.text}}}`, the set of it alone"
-        case types.Seq(), _ if join(found, expected.item) is not None:
+        case types.Seq(), _ if join(actual, expected.item) is not None:
             return f"write `[{span.text}]`, the sequence of it alone"
         case types.Seq(), types.Set(types.Unknown()):
             return "the empty sequence is `[]`"
         case types.Map(), types.Set(types.Unknown()):
             return "a map has a value for each key: `{ k: e for k in K }`"
-        case types.Map(), _ if join(found, expected.value) is not None:
+        case types.Map(), _ if join(actual, expected.value) is not None:
             keys = show(expected.key) if isinstance(expected.key, types.Sort | types.Enum) else "K"
             return f"a map has a value for each key: `{{ k: {span.text} for k in {keys} }}`"
         case types.Int(), types.Set() | types.Bag():

@@ -65,17 +65,17 @@ class ShownExpression:
     def wanted(self, value: Any) -> Any:
         """The spec's value of a plain one; if invalid, the reason as text, which equals no value."""
         # Mostly an object that was given before, since tracings make few; of a class that does not change.
-        known = self.same.get(id(value))
-        if known is None:
-            known = value, self._wanted(value)
+        cached = self.same.get(id(value))
+        if cached is None:
+            cached = value, self._wanted(value)
             if value.__class__ in LASTING:
                 if len(self.same) == MOST_SAME:
                     self.same.clear()
                 # With the object itself, so that no other gets its address.
-                self.same[id(value)] = known
+                self.same[id(value)] = cached
             else:
                 self._fields.changing += 1
-        return known[1]
+        return cached[1]
 
     def is_beyond(self, value: Any) -> bool:
         """Whether a plain value has a number above a horizon of the expression's type."""
@@ -88,14 +88,14 @@ class ShownExpression:
     def _wanted(self, value: Any) -> Any:
         # With its type, since True is 1.
         key = (value.__class__, value) if value.__class__ in _SCALARS else _key(value)
-        known = self._read.get(key, _UNREAD)
-        if known is _UNREAD:
+        cached = self._read.get(key, _UNREAD)
+        if cached is _UNREAD:
             try:
-                known = raw(value, self.type)
+                cached = raw(value, self.type)
             except NotAValue as error:
-                known = str(error)
-            self._read[key] = known
-        return known
+                cached = str(error)
+            self._read[key] = cached
+        return cached
 
 
 def _key(value: Any) -> bytes | str:
@@ -119,7 +119,7 @@ class ShownTogether:
         self._wanted = [(shown.own, shown.same, shown.wanted) for shown in expressions]
         self._evaluator = evaluator
         self._uses = 0
-        every = [one.evaluate for one in expressions]
+        every = [shown.evaluate for shown in expressions]
         self.values: Callable[[list[Any]], Any] = lambda e: tuple([value(e) for value in every])
 
     def wanted(self, values: Sequence[Any]) -> tuple[Any, ...]:
@@ -138,8 +138,8 @@ class ShownTogether:
         )
 
     def _join(self) -> None:
-        kind = Record(tuple([(str(number), one.type) for number, one in enumerate(self.expressions, 1)]))
-        parts = tuple([one.expr for one in self.expressions])
+        kind = Record(tuple([(str(number), shown.type) for number, shown in enumerate(self.expressions, 1)]))
+        parts = tuple([shown.expr for shown in self.expressions])
         self.values = self._evaluator.compile(Apply(kind, _NOWHERE, Op.RECORD, parts))
 
 
@@ -171,18 +171,18 @@ class Fields:
 
     def expression(self, text: str) -> ShownExpression:
         """An expression of the spec, compiled once; raises `SpecError` if it is invalid."""
-        known = self._expressions.get(text)
-        if known is None:
+        expression = self._expressions.get(text)
+        if expression is None:
             expr, count = self.instance.expression(text)
             # Compiled code has the values after a step behind those before it, and reads none.
             self._env += [0] * (2 * len(self.instance.program.variables) + count - len(self._env))
-            known = self._expressions[text] = ShownExpression(expr, self)
-        return known
+            expression = self._expressions[text] = ShownExpression(expr, self)
+        return expression
 
     @property
     def lists_horizon(self) -> bool:
         """Whether some expression so far uses all numbers up to a horizon."""
-        return any(one.lists_horizon for one in self._expressions.values())
+        return any(shown.lists_horizon for shown in self._expressions.values())
 
     def read(self, kind: Type) -> dict[Any, Any]:
         """The spec's values of plain ones, cached across expressions of one type: brokers show equal logs."""
