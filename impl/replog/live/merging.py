@@ -78,7 +78,8 @@ def merged(name: str, lines: list[Line]) -> list[Line]:
 def _with_recovery(lines: list[Line]) -> list[Line]:
     """Return lines in which the start of a broker shows the log that it has found, and is its registration.
 
-    Until then a heartbeat of the process before may still arrive, for which the broker lives.
+    Until then a heartbeat of the process before may still arrive, for which the broker lives.  A process that
+    ended before its registration has done nothing, and is left out.
     """
     shown: dict[int, Line] = {}
     registered: dict[int, int] = {}
@@ -91,8 +92,10 @@ def _with_recovery(lines: list[Line]) -> list[Line]:
         if line["event"] == "register":
             registered[line["broker"]] = line["t"]
         if line["event"] == "start" and at != CONTROLLER:
-            log, t = shown.pop(at, None), registered.pop(at, line["t"] + 1) - 1
-            line = line | {"t": t} | ({} if log is None else {"leo": log["leo"], "hw": log["hw"]})
+            log, t = shown.pop(at, None), registered.pop(at, None)
+            if t is None:
+                continue
+            line = line | {"t": t - 1} | ({} if log is None else {"leo": log["leo"], "hw": log["hw"]})
         kept.append(line)
     return kept[::-1]
 

@@ -93,6 +93,13 @@ def test_a_process_lives_until_its_successor_is_registered():
     assert kinds([started, heard, registered, found]) == [(-1, "unfence"), (1, "start"), (-1, "register")]
 
 
+def test_a_process_that_died_before_its_registration_was_none():
+    registered = line(-1, 12, "register", metadata=8, broker=4, after={})
+    starts = [line(4, t, "start") | {"partition": ""} for t in (8, 10)]
+    found = line(4, 14, "recover", leo=3, hw=2)
+    assert kinds([*starts, registered, found]) == [(1, "start"), (-1, "register")]
+
+
 def test_a_recording_counts_from_the_creation():
     header, event, _ = merging.merged("t-0", [CREATED, line(4, 5, "lead", metadata=9, epoch=9, after={
         "epoch": 9, "epochs": [[7, 0], [9, 4]], "version": 5, "isr": [4, 1], "remote": {"1": 3},
