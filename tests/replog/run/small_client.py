@@ -218,6 +218,9 @@ class Client:
         answer = await self.at_leader(
             Api.FETCH, replica_id=-1, max_wait=50, min_bytes=1, max_bytes=1 << 20, topics=topics
         )
+        if not answer["responses"]:
+            # The broker's quota is used up.
+            return []
         part = answer["responses"][0]["partitions"][0]
         if part["diverging_epoch"]["end_offset"] >= 0:
             # The log is another one from there on.

@@ -28,7 +28,7 @@ HARDEST = (
     Intervention(Api.PRODUCE, 5, Act.MOVE),
     Intervention(Api.PRODUCE, 7, Act.CUT_AFTER),
     Intervention(Api.FETCH, 1, Act.CUT_AFTER),
-    Intervention(Api.METADATA, 3, Act.STALE),
+    Intervention(Api.METADATA, 2, Act.STALE),
     Intervention(Api.OFFSET_COMMIT, 1, Act.UNCERTAIN),
     Intervention(Api.OFFSET_FETCH, 2, Act.REFUSE),
 )
@@ -66,6 +66,41 @@ def test_nothing_is_done_that_no_cluster_could_do(tmp_path):
             topics = [{"name": "t", "partitions": [asked]}]
             await broker.ask(Api.LIST_OFFSETS, replica_id=replica, isolation_level=0, topics=topics)
         assert (made.done, hand.seen[Api.PRODUCE], hand.seen[Api.LIST_OFFSETS]) == ([], 2, 1)
+
+    run(scenario)
+
+
+def test_no_broker_goes_back_behind_what_it_has_told(tmp_path):
+    """A leader that has acknowledged a record says of no HW below it; nor do metadata go back."""
+    acts = [Intervention(Api.FETCH, 1, Act.EMPTY)]
+    acts += [Intervention(Api.METADATA, n, Act.STALE) for n in range(1, 9)]
+
+    async def scenario():
+        broker = Broker(tmp_path)
+        made = Run()
+        hand = Adversary(listed(tuple(acts)), made.note)
+        hand.watch(broker.host)
+        broker.service = hand.service(broker.host, broker.service.addresses)
+        await broker.host.until(lambda image: GROUPS in image.partitions)
+
+        async def partitions(topic):
+            answer = await broker.ask(Api.METADATA, version=9, topics=[{"name": topic}])
+            return len(answer["topics"][0]["partitions"])
+
+        await broker.create("t")
+        assert await partitions("t") == 1
+        # Somebody else has an election held, of which this broker has not told yet.
+        hand.before = broker.host.image
+        await broker.create("u", partitions=2)
+        assert [await partitions("u") for _ in range(3)] == [0, 2, 2]
+        await broker.produce(batch("a"))
+        asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+        limits = {"max_wait": 0, "min_bytes": 1, "max_bytes": 1 << 20}
+        topics = [{"topic": "t", "partitions": [asked]}]
+        answer = await broker.ask(Api.FETCH, **limits, topics=topics)
+        assert answer["responses"] == ()
+        assert answer["throttle_time"] > 0
+        assert [str(each) for each in made.done] == ["METADATA 2: stale", "FETCH 1: empty"]
 
     run(scenario)
 

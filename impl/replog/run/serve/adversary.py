@@ -55,9 +55,9 @@ class Act(StrEnum):
     LOSE = "lose"
     """Appended by the leader, and by no follower when another is elected, which truncates the record."""
     EMPTY = "empty"
-    """No records yet, as if HW were behind."""
+    """No partition at all and a throttle time, as from a broker whose quota is used up (KIP-219)."""
     STALE = "stale"
-    """Metadata of before the last election."""
+    """Metadata of before the last election, from a broker that has told nobody of it."""
     UNCLEAN = "unclean"
     """The leader commits alone; once it is read, or more written, a follower without it is elected."""
 
@@ -107,6 +107,8 @@ REFUSALS = MappingProxyType(
         Api.INIT_PRODUCER_ID: Error.COORDINATOR_LOAD_IN_PROGRESS,
     }
 )
+UNKNOWN = "base_offset", "offset", "timestamp", "high_watermark", "last_stable_offset", "log_start_offset"
+"""What a response with an error does not say of a partition."""
 _PLAIN = "topics", "name", "partitions", "partition_index"
 SHAPES = MappingProxyType(
     {
@@ -205,6 +207,8 @@ class Steered(Service):
         """Partitions whose followers get nothing."""
         self._doomed: set[str] = set()
         """Partitions that another one leads as soon as a client has read from them, or writes again."""
+        self._told = -1
+        """The version of the metadata of which a client may know from this broker."""
 
     async def ready(self, client: int, request: Request) -> int:
         """Wait until a fetch has records, unless it is a follower's that gets none."""
@@ -222,6 +226,12 @@ class Steered(Service):
         """Return the response that the schedule allows; raises `ConnectionError` where it is to be none."""
         if self._is_of_follower(request):
             return await super().answer(client, request)
+        answer = await self._steered(client, request)
+        if request.api in (Api.METADATA, Api.PRODUCE, Api.FETCH, Api.LIST_OFFSETS):
+            self._told = self.host.image.version
+        return answer
+
+    async def _steered(self, client: int, request: Request) -> Body | None:
         if request.api is not Api.FETCH:
             return await self._under(self._hand.next_of(request.api), client, request)
         partition = partition_of(request)
@@ -248,7 +258,7 @@ class Steered(Service):
             case Act.REFUSE:
                 return refusal(request, REFUSALS.get(request.api, PASSING))
             case Act.EMPTY:
-                return refusal(request, Error.NONE)
+                return {"throttle_time": DELAYS_MS[0], "responses": ()}
             case Act.STALE:
                 view = copy(self.host)
                 view.image = self._hand.before or view.image
@@ -285,6 +295,8 @@ class Steered(Service):
         """Return whether a cluster could do this to this request now."""
         if request.api is Api.OFFSET_FETCH and request.version < TOP_LEVEL_ERROR:
             return act in (Act.CUT_BEFORE, Act.CUT_AFTER, Act.LATE)
+        if act is Act.STALE:
+            return self._hand.before is not None and self._told <= self._hand.before.version
         if act is Act.UNCERTAIN or (act is Act.REFUSE and request.api is Api.PRODUCE):
             return waits(request)
         if act not in (Act.MOVE, Act.LOSE, Act.UNCLEAN):
@@ -306,6 +318,7 @@ class Steered(Service):
         self._hand.before = self.host.image
         self._hand.controlling.expire(me)
         await self._until(lambda image: image.partitions[partition].leader not in (me, NO_LEADER))
+        self._told = self.host.image.version
         self.host.beat()
 
     async def _until(self, is_done: Callable[[MetadataImage], bool]) -> None:
@@ -382,7 +395,7 @@ def has_error(answer: Any) -> bool:
 
 
 def refusal(request: Request, error: Error) -> Body:
-    """Return the response that says nothing but an error, or nothing at all."""
+    """Return the response that says nothing but an error."""
     body = request.body
     shape = SHAPES.get(request.api)
     if shape is None:
@@ -391,13 +404,6 @@ def refusal(request: Request, error: Error) -> Body:
     (topics, name, partitions, number), (outer, inner) = shape
     answers: list[tuple[Place, Body]] = []
     for place in places(body[topics], name, partitions, number):
-        end = -1 if error else place.body.get("fetch_offset", -1)
-        numbers = {"index": place.number, "partition_index": place.number, "base_offset": -1, "offset": -1}
-        ends = {
-            "high_watermark": end,
-            "last_stable_offset": end,
-            "log_start_offset": min(end, 0),
-            "records": b"",
-        }
-        answers.append((place, {**numbers, **ends, "timestamp": -1, "error_code": error}))
+        numbers = {"index": place.number, "partition_index": place.number, "records": b""}
+        answers.append((place, {**dict.fromkeys(UNKNOWN, -1), **numbers, "error_code": error}))
     return {outer: by_topic(answers, name, inner)}
