@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from replog.core.types import NO_LEADER
 from replog.run.serve.adversary import PROFILES, Act, Adversary, Intervention, Schedule, drawn, listed
@@ -241,12 +242,19 @@ def _read(path: Path) -> tuple[Intervention, ...]:
 
 
 async def serve(path: str, schedule: Schedule, port: int, is_unclean: bool, say: Say) -> None:
-    """Run a cluster with an opponent until SIGTERM or Ctrl-C, and say what it does."""
+    """Run a cluster with an opponent until SIGTERM or Ctrl-C, and say what it does.
+
+    Raises `StoreError` and `OSError` if a directory or a port cannot be used, or a broker's disk fails.
+    """
     over = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, over.set)
     hand = Adversary(schedule, lambda broker, each: say(f"broker {broker}  {each}"))
     async with together(path, hand, min_isr=1 if is_unclean else 2, port=port) as servers:
         say(f"serving {path} at {servers}, topic {TOPIC}")
-        await over.wait()
+        ends: set[asyncio.Future[Any]] = {asyncio.ensure_future(over.wait())}
+        ends |= {host.stopped for host in hand.hosts.values()}
+        done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for end in done:
+            end.result()
     say("stopped")
