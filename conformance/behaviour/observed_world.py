@@ -111,10 +111,6 @@ class ObservedStorage:
         )
         return recovered
 
-    def without_bodies(self, message: Message) -> Message:
-        """Return a message in the form that the disk keeps."""
-        return self.inner.without_bodies(message)
-
     def with_bodies(self, message: Message) -> Message:
         """Return a message with the bodies from the disk."""
         return self.inner.with_bodies(message)

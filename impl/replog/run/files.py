@@ -1,8 +1,8 @@
 """The bridge from the protocol's effects to real files: `replog.store` on any file system.
 
 Every disk effect becomes calls of `LogDirectory` and `PartitionLog`; every batch is encoded as Kafka's
-bytes.  Bodies of batches are read from segments when a message with them leaves, and are kept nowhere else
-(`bodies`).
+bytes.  A batch in memory has its body, the value of each of its records; the bodies in a message that leaves
+are read from the segments all the same, and have to be those in memory.
 
 A directory that is opened anew, like at every start, drops an epoch entry without a record.  Not here: file
 systems that fail (`sim.disks`).
@@ -10,27 +10,29 @@ systems that fail (`sim.disks`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import ClassVar, TypeVar
 
 from replog.core import effects
 from replog.core.effects import Effect
 from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
-from replog.core.messages import Message
+from replog.core.messages import FetchReply, ForPartition, GroupLog, Message
 from replog.core.types import Batch
-from replog.run import bodies
-from replog.run.bodies import StoredBody
 from replog.run.storage import Recovered, StorageError
 from replog.store.directory import LogDirectory
 from replog.store.files.config import LogConfig
-from replog.store.files.errors import StoreError
+from replog.store.files.errors import CorruptBatchError, StoreError
 from replog.store.files.fs import Fs
 from replog.store.partition import PartitionLog
-from replog.store.segments.records import ProducerFields, Record, encode_batch
+from replog.store.segments.batch import HEADER_BYTES, BatchHeader, iterate_headers
+from replog.store.segments.records import ProducerFields, Record, encode_batch, first_value
 
 T = TypeVar("T")
+RECORD_BYTES = 32
+"""More than any record has beside its value, as `encode` writes it."""
 
 
 class FileStorage:
@@ -59,28 +61,29 @@ class FileStorage:
         def read() -> Recovered:
             directory = self._directory = LogDirectory.open(self._fs, self._path, self._config)
             log = directory.log(*self._key)
-            batches = map(self._kept, read_batches(log))
-            view = LogView(batches, None, directory.high_watermarks.get(self._key, 0), log.log_start)
-            view.epochs = EpochCache(log.epochs)
+            view = view_of(directory, self._key, read_batches(log))
             return Recovered(view, -1 if directory.broker_epoch is None else directory.broker_epoch)
 
         return self._guard(read)
 
-    def without_bodies(self, message: Message) -> Message:
-        """Return a message with handles in place of bodies, whose bytes `Append` writes."""
-        return message if bodies.is_own_log(message) else bodies.with_batches(message, bodies.handles_of)
-
     def with_bodies(self, message: Message) -> Message:
         """Return a message with its bodies, read from the segments."""
-        return bodies.with_batches(message, self.read)
+        match message:
+            case FetchReply(batches=batches) | GroupLog(batches=batches) if batches:
+                return replace(message, batches=self._guard(lambda: self._read(batches)))
+            case ForPartition(message=inner):
+                changed = self.with_bodies(inner)
+                return message if changed is inner else replace(message, message=changed)
+        return message
 
-    def read(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-        """Return consecutive batches of the log with their bodies, read from the segments."""
-        return self._guard(lambda: bodies.read_bodies(self._log(), batches))
-
-    def _kept(self, batch: Batch) -> Batch:
-        """Return a batch of a segment in the form that memory keeps."""
-        return bodies.with_body(batch, StoredBody(batch.content).written())
+    def _read(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+        room = sum(HEADER_BYTES + batch.count * (RECORD_BYTES + len(batch.body)) for batch in batches)
+        read = tuple(decoded_all(read_bytes(self._log(), batches, room)))
+        # The file has its own CRC of each batch, which does not show whether it is this one.
+        if read != batches:
+            first = batches[0].base_offset
+            raise CorruptBatchError(f"other batches than those written, from offset {first} on")
+        return read
 
     def perform(self, effect: Effect) -> None:
         """Perform a disk effect with the store's own calls."""
@@ -88,13 +91,8 @@ class FileStorage:
 
     def _perform(self, effect: Effect) -> None:
         perform(self._opened(), self._key, effect, encode)
-        match effect:
-            case effects.Append(batches):
-                for batch in batches:
-                    if isinstance(batch.body, StoredBody):
-                        batch.body.written()
-            case effects.Delete():
-                self._end = self._flushed = 0
+        if isinstance(effect, effects.Delete):
+            self._end = self._flushed = 0
 
     @property
     def hw_checkpoint(self) -> int:
@@ -180,8 +178,7 @@ def perform(
 
 def encode(batch: Batch) -> bytes:
     """Return a batch as Kafka's bytes: the body is the value of each record."""
-    body = batch.body
-    records = [Record(body.unwritten if isinstance(body, StoredBody) else batch.content)] * batch.count
+    records = [Record(batch.content)] * batch.count
     producer = ProducerFields(batch.producer_id, batch.producer_epoch, batch.first_seq)
     return encode_batch(records, producer, batch.base_offset, batch.epoch)
 
@@ -191,4 +188,47 @@ def read_batches(log: PartitionLog) -> Iterator[Batch]:
     for header in log.headers(log.log_start):
         # No batch fits a byte, so exactly the first one is returned. The log may start inside of it.
         data = log.read(max(header.base_offset, log.log_start), 1)
-        yield bodies.decoded(header, data[: header.size_bytes])
+        yield _decoded(header, data[: header.size_bytes])
+
+
+def read_bytes(log: PartitionLog, batches: Sequence[Batch], room: int) -> bytes:
+    """Return the bytes of consecutive batches of a log, about `room`; raises `StoreError`."""
+    # The log may start inside of its first batch, which is whole all the same.
+    start, end = max(batches[0].base_offset, log.log_start), batches[-1].next_offset
+    parts: list[bytes] = []
+    while start < end:
+        # Once for each segment, as a rule.
+        data = log.read(start, room, end)
+        if not data:
+            raise CorruptBatchError(f"no whole batch at offset {start} below {end}")
+        parts.append(data)
+        start = max(header.next_offset for _, header in iterate_headers(data))
+    return b"".join(parts)
+
+
+def decoded_all(data: bytes) -> Iterator[Batch]:
+    """Yield the batches in bytes of a segment, in the protocol's form."""
+    for position, header in iterate_headers(data):
+        yield _decoded(header, memoryview(data)[position : position + header.size_bytes])
+
+
+def _decoded(header: BatchHeader, data: bytes | memoryview) -> Batch:
+    """Return a batch in the protocol's form: the body is the value of each record."""
+    value = first_value(data, header)
+    return Batch(
+        header.base_offset,
+        header.leader_epoch,
+        header.record_count,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        b"" if value is None else value,
+    )
+
+
+def view_of(directory: LogDirectory, key: tuple[str, int], batches: Iterator[Batch]) -> LogView:
+    """Return the log of a partition as it is at a start, with these batches."""
+    log = directory.log(*key)
+    view = LogView(batches, None, directory.high_watermarks.get(key, 0), log.log_start)
+    view.epochs = EpochCache(log.epochs)
+    return view

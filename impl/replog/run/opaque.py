@@ -4,8 +4,8 @@
     Append    base offset and epoch stamped in the first 16 bytes, which the CRC leaves out; then released
     leaves    the bytes of the segment, as they are
 
-The counterpart of `bodies`, where a body is the value of one record.  In one log both may occur: the
-records that a coordinator of groups writes itself have values.
+Other batches have the value of each record as their body (`files`).  In one log both may occur: records
+that a coordinator of groups writes itself have values.
 
 Not here: the files (`partitions`), and who may append (`replog.core`).
 """

@@ -9,16 +9,13 @@ Not here: when to checkpoint, and which partitions there are (`serve.host`).
 from __future__ import annotations
 
 from replog.core.effects import Append, Delete, Effect, StoreHighWatermark
-from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
 from replog.core.types import Batch
-from replog.run import bodies
-from replog.run.files import perform
+from replog.run import files
 from replog.run.opaque import Encoded, stamped, stored
 from replog.store.checkpoints.checkpoint import TopicPartition, parse_partition_name
 from replog.store.directory import LogDirectory
-from replog.store.files.errors import CorruptBatchError, InvalidRecordError
-from replog.store.segments.batch import iterate_headers
+from replog.store.files.errors import InvalidRecordError
 from replog.store.segments.records import decode_batch
 
 Batches = tuple[Batch, ...]
@@ -42,10 +39,7 @@ class PartitionFiles:
         """Return the log of a partition, read from the headers of its batches; an empty one if it is new."""
         key = key_of(name)
         log = self.directory.log(*key)
-        batches = (stored(header) for header in log.headers(log.log_start))
-        view = LogView(batches, None, self.directory.high_watermarks.get(key, 0), log.log_start)
-        view.epochs = EpochCache(log.epochs)
-        return view
+        return files.view_of(self.directory, key, map(stored, log.headers(log.log_start)))
 
     def perform(self, name: str, effect: Effect) -> None:
         """Perform a disk effect of a partition."""
@@ -53,7 +47,7 @@ class PartitionFiles:
         if isinstance(effect, StoreHighWatermark):
             self._high_watermarks[key] = effect.offset
             return
-        perform(self.directory, key, effect, stamped)
+        files.perform(self.directory, key, effect, stamped)
         if isinstance(effect, Append):
             for batch in effect.batches:
                 if isinstance(batch.body, Encoded):
@@ -65,18 +59,7 @@ class PartitionFiles:
         """Return the bytes of consecutive batches of a partition."""
         if not batches:
             return b""
-        log = self.directory.log(*key_of(name))
-        start, end = max(batches[0].base_offset, log.log_start), batches[-1].next_offset
-        parts: list[bytes] = []
-        room = sum(map(_most_bytes, batches))
-        while start < end:
-            # Once for each segment, as a rule.
-            data = log.read(start, room, end)
-            if not data:
-                raise CorruptBatchError(f"no whole batch at offset {start} below {end}")
-            parts.append(data)
-            start = max(header.next_offset for _, header in iterate_headers(data))
-        return b"".join(parts)
+        return files.read_bytes(self.directory.log(*key_of(name)), batches, sum(map(_most_bytes, batches)))
 
     def first_after(self, name: str, timestamp: int, end: int) -> tuple[int, int, int]:
         """Return offset, time and leader epoch of the first record with a time of at least `timestamp`.
@@ -101,11 +84,7 @@ class PartitionFiles:
 
     def with_values(self, name: str, batches: Batches) -> Batches:
         """Return batches with the value of their records as bodies: those of the log of groups."""
-        data = self.read(name, batches)
-        return tuple(
-            bodies.decoded(header, data[position : position + header.size_bytes])
-            for position, header in iterate_headers(data)
-        )
+        return tuple(files.decoded_all(self.read(name, batches)))
 
     def checkpoint(self) -> None:
         """Write the high watermarks that have been stored since the last time."""
@@ -120,7 +99,7 @@ class PartitionFiles:
 
 def _most_bytes(batch: Batch) -> int:
     """Return at least the size of a batch in a segment."""
-    return batch.size_bytes + (0 if isinstance(batch.body, Encoded) else batch.count * bodies.RECORD_BYTES)
+    return batch.size_bytes + (0 if isinstance(batch.body, Encoded) else batch.count * files.RECORD_BYTES)
 
 
 def key_of(name: str) -> TopicPartition:

@@ -35,11 +35,8 @@ class BrokerStorage(Protocol):
     def recover(self) -> Recovered:
         """Open the disk, repairing the traces of a crash."""
 
-    def without_bodies(self, message: Message) -> Message:
-        """Return a received message in the form that the core may keep: without bytes that are on disk."""
-
     def with_bodies(self, message: Message) -> Message:
-        """Return an outgoing message with the bodies of its batches; `StorageError` if the disk fails."""
+        """Return an outgoing message as the disk has its batches; `StorageError` if the disk fails."""
 
     def perform(self, effect: Effect) -> None:
         """Perform a disk effect; `StorageError` if the disk fails."""

@@ -1,6 +1,8 @@
 """Produce and fetch through the core, on real files: what goes in comes out, byte for byte."""
 
 import asyncio
+import gc
+import tracemalloc
 from functools import partial
 
 import pytest
@@ -33,6 +35,25 @@ def test_a_batch_is_stamped_and_otherwise_unchanged(tmp_path):
         assert answer["records"] == sent[0][:8] + sent[0][8:12] + epoch + sent[0][16:] + (
             (2).to_bytes(8, "big") + sent[1][8:12] + epoch + sent[1][16:]
         )
+
+    run(scenario)
+
+
+def test_memory_grows_with_the_number_of_batches_and_not_with_their_bytes(tmp_path):
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        batches_sent, body_bytes = 40, 15_000
+        tracemalloc.start()
+        try:
+            for _ in range(batches_sent):
+                await broker.produce(batch("x" * body_bytes))
+            gc.collect()
+            grown = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+        assert broker.host.broker.replicas["t-0"].state.log.leo == batches_sent
+        assert grown < 8 * body_bytes, f"{grown} bytes for {batches_sent} batches"
 
     run(scenario)
 

@@ -76,11 +76,10 @@ class Counters:
     truncations: int = 0
 
 
-def event_of(item: Delivery | Alarm, storage: Storage | None = None) -> Event:
-    """Return the event of an item for a core; a message has its bodies in the form that the disk uses."""
+def event_of(item: Delivery | Alarm) -> Event:
+    """Return the event of an item for a core."""
     if isinstance(item, Delivery):
-        message = item.message if storage is None else storage.without_bodies(item.message)
-        return Received(item.source, message)
+        return Received(item.source, item.message)
     fired = Fired(item.timer, item.token)
     return TimerOf(item.partition, fired) if item.partition else fired
 

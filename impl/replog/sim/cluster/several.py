@@ -31,18 +31,10 @@ class SeveralStorage:
         """Open all storages, repairing the traces of a crash."""
         return {name: part.recover() for name, part in self.parts.items()}
 
-    def without_bodies(self, message: Message) -> Message:
-        """Return a received message in the form in which its partition's disk keeps it."""
-        part = self._part_of(message)
-        return message if part is None else part.without_bodies(message)
-
     def with_bodies(self, message: Message) -> Message:
         """Return an outgoing message, with the bodies from the disk of its partition."""
-        part = self._part_of(message)
+        part = self.parts.get(message.partition) if isinstance(message, ForPartition) else None
         return message if part is None else part.with_bodies(message)
-
-    def _part_of(self, message: Message) -> Storage | None:
-        return self.parts.get(message.partition) if isinstance(message, ForPartition) else None
 
     def perform(self, effect: Effect) -> None:
         """Perform an effect on the disk of its partition."""

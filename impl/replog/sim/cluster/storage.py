@@ -80,12 +80,8 @@ class MemoryStorage:
         self.epochs = tuple(log.epochs.entries)
         return Recovered(log, marker)
 
-    def without_bodies(self, message: Message) -> Message:
-        """Return the message unchanged: log and disk share the bodies, which are values."""
-        return message
-
     def with_bodies(self, message: Message) -> Message:
-        """Return the message unchanged."""
+        """Return the message unchanged: log and disk share the bodies, which are values."""
         return message
 
     def perform(self, effect: Effect) -> None:

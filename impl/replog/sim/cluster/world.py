@@ -199,7 +199,7 @@ class World:
         self.counters.steps += 1
         # Each machine has its own clock, wrong by an offset. Timers run by the world's: a duration is right
         # even where the date is not.
-        effects = node.broker.handle(event_of(item, node.storage), self.now_ms + node.clock_offset_ms)
+        effects = node.broker.handle(event_of(item), self.now_ms + node.clock_offset_ms)
         # Before the effects: the state in memory has to keep the promises even if the process dies now.
         self.observer.changed(self, node)
         self._perform(node, effects)

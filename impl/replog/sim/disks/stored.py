@@ -1,8 +1,5 @@
 """The store of a simulated broker: the bridge to real files, on a disk that loses what real ones can lose.
 
-A simulated machine keeps the bodies of batches beside its files, which are in memory, too: so the oracles
-compare the protocol's state and the content of the files record by record.
-
 A copy shares no state, and opens the files anew when it is used.  Not here: which faults strike when
 (`faults`), and how files fail (`disk`).
 """
@@ -11,8 +8,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from replog.core.messages import Message
-from replog.core.types import Batch
 from replog.run.files import FileStorage
 from replog.sim.cluster.storage import Chooser
 from replog.sim.disks.disk import CrashedError, Faults, SimFs
@@ -36,13 +31,6 @@ class StoreStorage(FileStorage):
     def __init__(self) -> None:
         self.fs = SimFs()
         super().__init__(self.fs, DIRECTORY, CONFIG, KEY)
-
-    def without_bodies(self, message: Message) -> Message:
-        """Return the message unchanged: the oracles compare the bodies of logs."""
-        return message
-
-    def _kept(self, batch: Batch) -> Batch:
-        return batch
 
     def crash(self) -> None:
         """Kill the process; the page cache is kept."""
