@@ -14,8 +14,7 @@ from replog.core.controller.controller import Controller
 from replog.core.log.epochs import EpochCache
 from replog.core.log.logview import LogView
 from replog.live import merging
-from replog.run import opaque
-from replog.run.partitions import PartitionFiles
+from replog.run import files, opaque
 from replog.run.serve import peers, records
 from specchk.conform.contract.known_bad import BadCode, planted
 from specchk.conform.contract.recording import parse, renumbered
@@ -176,7 +175,7 @@ FLAWS = {
         "if request.partition_epoch < image.partition_epoch and checks:", "if False:",
     ),
     "a start takes all records for committed": (
-        PartitionFiles.recover, "self.directory.high_watermarks.get(key, 0)", "1 << 40",
+        files.view_of, "directory.high_watermarks.get(key, 0)", "1 << 40",
     ),
     "a new leader takes its end for HW": (
         leader._begin_epoch, "leso=log.leo", "leso=state.log.raise_hw(log.leo) or log.leo",

@@ -32,7 +32,7 @@ from replog.run.serve.codec import Body
 from replog.run.serve.controlling import OPERATOR, Controlling
 from replog.run.serve.frames import Api, Request
 from replog.run.serve.host import GROUPS, Host
-from replog.run.serve.records import Place, by_topic, places, replica_of
+from replog.run.serve.records import SHAPES, replica_of
 from replog.run.serve.service import Service
 from replog.run.serve.topics import Address, metadata
 
@@ -109,20 +109,6 @@ REFUSALS = MappingProxyType(
 )
 UNKNOWN = "base_offset", "offset", "timestamp", "high_watermark", "last_stable_offset", "log_start_offset"
 """What a response with an error does not say of a partition."""
-_PLAIN = "topics", "name", "partitions", "partition_index"
-SHAPES = MappingProxyType(
-    {
-        Api.PRODUCE: (
-            ("topic_data", "name", "partition_data", "index"),
-            ("responses", "partition_responses"),
-        ),
-        Api.FETCH: (("topics", "topic", "partitions", "partition"), ("responses", "partitions")),
-        Api.LIST_OFFSETS: (_PLAIN, ("topics", "partitions")),
-        Api.OFFSET_COMMIT: (_PLAIN, ("topics", "partitions")),
-    }
-)
-"""The names of topics, of a topic, its partitions and a partition in a request; of the first and third in the
-response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,11 +360,7 @@ def partition_of(request: Request) -> str:
     if request.api in GROUP_APIS:
         return GROUPS
     shape = SHAPES.get(request.api)
-    return (
-        next((place.partition for place in places(request.body[shape[0][0]], *shape[0][1:])), "")
-        if shape
-        else ""
-    )
+    return "" if shape is None else next((place.partition for place in shape.places(request.body)), "")
 
 
 def waits(request: Request) -> bool:
@@ -401,9 +383,5 @@ def refusal(request: Request, error: Error) -> Body:
     if shape is None:
         nothing = {"generation_id": -1, "member_id": body.get("member_id", ""), "node_id": -1, "port": -1}
         return {**nothing, "error_code": error, "producer_id": -1, "producer_epoch": -1}
-    (topics, name, partitions, number), (outer, inner) = shape
-    answers: list[tuple[Place, Body]] = []
-    for place in places(body[topics], name, partitions, number):
-        numbers = {"index": place.number, "partition_index": place.number, "records": b""}
-        answers.append((place, {**dict.fromkeys(UNKNOWN, -1), **numbers, "error_code": error}))
-    return {outer: by_topic(answers, name, inner)}
+    nothing = {**dict.fromkeys(UNKNOWN, -1), "records": b"", "error_code": error}
+    return shape.response((place, nothing) for place in shape.places(body))

@@ -32,7 +32,7 @@ from replog.run.serve.codec import Body
 from replog.run.serve.frames import Api, Request
 from replog.run.serve.host import GROUPS, Host
 from replog.run.serve.rebalance import REBALANCE_IN_PROGRESS, ClassicGroup, Join, Phase, refused_join
-from replog.run.serve.records import Place, by_topic, places
+from replog.run.serve.records import PLAIN, Place
 from replog.run.serve.topics import Address
 
 INVALID_GROUP_ID = 24
@@ -202,7 +202,7 @@ class Coordination:
 
     async def _commit(self, client: int, body: Body, error: int) -> Body:
         name = body["group_id"]
-        wanted = list(places(body["topics"], "name", "partitions", "partition_index"))
+        wanted = list(PLAIN.places(body))
         generation = -1
         if not error:
             error, generation = await self._committer(name, body)
@@ -220,8 +220,8 @@ class Coordination:
                     reply = begin.result()
                     assert isinstance(reply, CommitReply)
                     code = reply.error
-            answers.append((place, {"partition_index": place.number, "error_code": code}))
-        return {"topics": by_topic(answers, "name", "partitions")}
+            answers.append((place, {"error_code": code}))
+        return PLAIN.response(answers)
 
     async def _committer(self, name: str, body: Body) -> tuple[int, int]:
         """Return why a commit is refused, 0 if it is not, and the generation that it is made in."""
@@ -289,10 +289,8 @@ class Coordination:
                 # The next generation is being written, and what is committed in it is not known yet.
                 code = Error.COORDINATOR_LOAD_IN_PROGRESS if reply.error is not Error.NONE else Error.NONE
                 offset = reply.offset
-            answers.append(
-                (place, {"partition_index": place.number, "committed_offset": offset, "error_code": code})
-            )
-        return {"topics": by_topic(answers, "name", "partitions"), "error_code": error}
+            answers.append((place, {"committed_offset": offset, "error_code": code}))
+        return {**PLAIN.response(answers), "error_code": error}
 
 
 def _setter(answer: asyncio.Future[Body]) -> Any:

@@ -34,6 +34,7 @@ from replog.run.serve.codec import INT16, INT32, Body, MalformedError, read, wri
 from replog.run.serve.frames import Api, Layouts
 from replog.run.serve.host import Host
 from replog.run.serve.links import ENDINGS, read_frame
+from replog.run.serve.records import SHAPES, Place
 from replog.run.serve.topics import Address
 from replog.store.files.errors import CorruptBatchError
 
@@ -119,36 +120,31 @@ class Peers:
 
 def request_of(name: str, question: Question, broker_id: int) -> tuple[Api, Body]:
     """Return a follower's question as a request of Kafka."""
-    topic, number = key_of(name)
     partition: dict[str, Any] = {"current_leader_epoch": question.leader_epoch}
+    whole: dict[str, Any] = {"replica_id": broker_id}
     match question:
         case FetchRequest():
+            api = Api.FETCH
             partition |= {
-                "partition": number,
                 "fetch_offset": question.fetch_offset,
                 "last_fetched_epoch": question.last_fetched_epoch,
                 "log_start_offset": question.log_start,
                 "partition_max_bytes": question.max_bytes,
             }
-            body = {"max_wait": question.max_wait_ms, "min_bytes": 1, "max_bytes": question.max_bytes}
-            topics = {"topics": [{"topic": topic, "partitions": [partition]}]}
-            return Api.FETCH, {"replica_id": broker_id} | body | topics
+            whole |= {"max_wait": question.max_wait_ms, "min_bytes": 1, "max_bytes": question.max_bytes}
         case EpochEndRequest():
-            partition |= {"partition": number, "leader_epoch": question.epoch}
-            topics = {"topics": [{"topic": topic, "partitions": [partition]}]}
-            return Api.OFFSET_FOR_LEADER_EPOCH, {"replica_id": broker_id} | topics
-    partition |= {"partition_index": number, "timestamp": question.which}
-    return Api.LIST_OFFSETS, {
-        "replica_id": broker_id,
-        "topics": [{"name": topic, "partitions": [partition]}],
-    }
+            api = Api.OFFSET_FOR_LEADER_EPOCH
+            partition |= {"leader_epoch": question.epoch}
+        case ListOffsetsRequest():
+            api = Api.LIST_OFFSETS
+            partition |= {"timestamp": question.which}
+    return api, {**whole, **SHAPES[api].request(Place(*key_of(name), partition))}
 
 
 def reply_of(question: Question, response: Body) -> Message:
     """Return a response of Kafka as the answer to a follower; raises `MalformedError` for another one."""
     try:
-        topics = response["responses" if isinstance(question, FetchRequest) else "topics"]
-        part = topics[0]["partitions"][0]
+        part = response["responses" if isinstance(question, FetchRequest) else "topics"][0]["partitions"][0]
         error = Error(part["error_code"])
     except (IndexError, KeyError, ValueError) as missing:
         raise MalformedError(f"not an answer to {question}: {missing}") from missing

@@ -17,7 +17,7 @@ from replog.core.types import Error, MetadataImage, PartitionImage
 from replog.run.partitions import key_of
 from replog.run.serve.codec import Body
 from replog.run.serve.host import Host
-from replog.run.serve.records import Place, by_topic, places
+from replog.run.serve.records import PLAIN, Place, Shape
 from replog.run.serve.topics import INVALID_REPLICATION_FACTOR, Begun, decided
 
 TEXTS = MappingProxyType(
@@ -39,17 +39,13 @@ def _target(image: PartitionImage) -> tuple[int, ...]:
 
 async def alter(host: Host, request: Body) -> Body:
     """Start, replace or cancel reassignments."""
-    wanted = list(places(request["topics"], "name", "partitions", "partition_index"))
+    shape = Shape(answered_topics="responses")
+    wanted = list(shape.places(request))
     may_change = request.get("allow_replication_factor_change", True)
     begun = [_begun(host, place, place.body["replicas"], may_change) for place in wanted]
-    answers: list[tuple[Place, Body]] = []
-    for place, error in zip(wanted, await decided(host, begun), strict=True):
-        answer = {"partition_index": place.number, "error_code": error, "error_message": TEXTS.get(error)}
-        answers.append((place, answer))
-    return {
-        "responses": by_topic(answers, "name", "partitions"),
-        "allow_replication_factor_change": may_change,
-    }
+    errors = zip(wanted, await decided(host, begun), strict=True)
+    answers = ((place, {"error_code": e, "error_message": TEXTS.get(e)}) for place, e in errors)
+    return {**shape.response(answers), "allow_replication_factor_change": may_change}
 
 
 def _begun(host: Host, place: Place, target: tuple[int, ...] | None, may_change: bool) -> Begun:
@@ -80,10 +76,9 @@ async def listed(host: Host, request: Body) -> Body:
         topic, number = key_of(name)
         if image.is_reassigning and (names is None or (topic, number) in names):
             answer = {
-                "partition_index": number,
                 "replicas": image.replicas,
                 "adding_replicas": image.adding,
                 "removing_replicas": image.removing,
             }
             answers.append((Place(topic, number, {}), answer))
-    return {"topics": by_topic(answers, "name", "partitions")}
+    return PLAIN.response(answers)

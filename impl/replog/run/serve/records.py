@@ -12,7 +12,7 @@ counts as 1.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -36,7 +36,7 @@ from replog.core.types import CONSUMER, Error
 from replog.run import opaque
 from replog.run.partitions import MAX_TIMESTAMP
 from replog.run.serve.codec import Body
-from replog.run.serve.frames import UNSUPPORTED_VERSION
+from replog.run.serve.frames import UNSUPPORTED_VERSION, Api
 from replog.run.serve.host import LARGEST_BATCH, Host
 from replog.store.files.errors import CorruptBatchError, InvalidRecordError
 
@@ -62,19 +62,51 @@ class Place:
         return f"{self.topic}-{self.number}"
 
 
-def places(topics: Any, name: str, partitions: str, number: str) -> Iterator[Place]:
-    """Yield the partitions of a request, whose fields have these names."""
-    for topic in topics or ():
-        for body in topic[partitions]:
-            yield Place(topic[name], body[number], body)
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The names of partitions in the requests of an API, and in the responses where they are others."""
+
+    topics: str = "topics"
+    topic: str = "name"
+    partitions: str = "partitions"
+    number: str = "partition_index"
+    answered_topics: str = "topics"
+    answered_partitions: str = "partitions"
+    answered_number: str = "partition_index"
+
+    def places(self, request: Body) -> Iterator[Place]:
+        """Yield the partitions of a request."""
+        for topic in request[self.topics] or ():
+            for body in topic[self.partitions]:
+                yield Place(topic[self.topic], body[self.number], body)
+
+    def request(self, place: Place) -> Body:
+        """Return the part of a request about one partition."""
+        partition = {self.number: place.number, **place.body}
+        return {self.topics: [{self.topic: place.topic, self.partitions: [partition]}]}
+
+    def response(self, answers: Iterable[tuple[Place, Body]]) -> dict[str, Any]:
+        """Return answers to partitions, grouped by topic in the order of the request."""
+        topics: dict[str, list[Body]] = {}
+        for place, body in answers:
+            topics.setdefault(place.topic, []).append({self.answered_number: place.number, **body})
+        grouped = tuple({self.topic: t, self.answered_partitions: tuple(b)} for t, b in topics.items())
+        return {self.answered_topics: grouped}
 
 
-def by_topic(answers: list[tuple[Place, Body]], name: str, partitions: str) -> tuple[Body, ...]:
-    """Return answers to partitions, grouped by topic in the order of the request."""
-    topics: dict[str, list[Body]] = {}
-    for place, body in answers:
-        topics.setdefault(place.topic, []).append(body)
-    return tuple({name: topic, partitions: tuple(bodies)} for topic, bodies in topics.items())
+PLAIN = Shape()
+SHAPES = MappingProxyType(
+    {
+        Api.PRODUCE: Shape(
+            "topic_data", "name", "partition_data", "index", "responses", "partition_responses", "index"
+        ),
+        Api.FETCH: Shape(topic="topic", number="partition", answered_topics="responses"),
+        Api.OFFSET_FOR_LEADER_EPOCH: Shape(topic="topic", number="partition", answered_number="partition"),
+        Api.LIST_OFFSETS: PLAIN,
+        Api.OFFSET_COMMIT: PLAIN,
+        Api.DELETE_RECORDS: PLAIN,
+    }
+)
 
 
 def missing(host: Host, place: Place) -> Error:
@@ -90,46 +122,43 @@ def missing(host: Host, place: Place) -> Error:
 async def produce(host: Host, client: int, request: Body) -> Body | None:
     """Append batches; no answer if the producer wants none."""
     # All partitions of a request wait together.
-    begun = [
-        (place, _append(host, client, place, request))
-        for place in places(request["topic_data"], "name", "partition_data", "index")
-    ]
+    shape = SHAPES[Api.PRODUCE]
+    begun = [(place, _append(host, client, place, request)) for place in shape.places(request)]
     answers = [
         (place, _appended(host, place, await begin) if isinstance(begin, asyncio.Future) else begin)
         for place, begin in begun
     ]
     if request["acks"] == 0:
         return None
-    return {"responses": by_topic(answers, "name", "partition_responses")}
+    return shape.response(answers)
 
 
 def _append(host: Host, client: int, place: Place, request: Body) -> Body | asyncio.Future[Message]:
     """Hand a batch to the core; return what the core will answer, or why it was not asked."""
     if request["transactional_id"] is not None:
-        return _refused(place, Error.INVALID_REQUEST, "transactions are not supported")
+        return _refused(Error.INVALID_REQUEST, "transactions are not supported")
     if not host.has(place.partition):
-        return _refused(place, missing(host, place))
+        return _refused(missing(host, place))
     try:
         batch = opaque.produced(place.body["records"] or b"")
     except InvalidRecordError as error:
-        return _refused(place, Error.INVALID_RECORD, str(error))
+        return _refused(Error.INVALID_RECORD, str(error))
     except CorruptBatchError as error:
-        return _refused(place, Error.CORRUPT_MESSAGE, str(error))
+        return _refused(Error.CORRUPT_MESSAGE, str(error))
     message = ProduceRequest(host.number(), batch, request["acks"], max(request["timeout"], 0))
     if request["acks"] == 0:
         host.tell(client, place.partition, message)
-        return _refused(place, Error.NONE)
+        return _refused(Error.NONE)
     return host.ask(client, place.partition, message)
 
 
-def _refused(place: Place, error: Error, text: str | None = None) -> Body:
-    return {"index": place.number, "error_code": error, "base_offset": -1, "error_message": text}
+def _refused(error: Error, text: str | None = None) -> Body:
+    return {"error_code": error, "base_offset": -1, "error_message": text}
 
 
 def _appended(host: Host, place: Place, reply: Message) -> Body:
     assert isinstance(reply, ProduceReply)
     return {
-        "index": place.number,
         "error_code": reply.error,
         "base_offset": reply.base_offset,
         "log_append_time": -1,
@@ -150,7 +179,7 @@ async def wait_for_records(host: Host, client: int, request: Body) -> None:
         return
     asked: list[asyncio.Future[Message]] = []
     try:
-        for place in _of_fetch(request):
+        for place in SHAPES[Api.FETCH].places(request):
             if not host.has(place.partition):
                 return
             asked.append(
@@ -181,7 +210,8 @@ def fetch(host: Host, client: int, request: Body) -> Body:
     room = most_bytes(request)
     answers: list[tuple[Place, Body]] = []
     has_records = False
-    for place in _of_fetch(request):
+    shape = SHAPES[Api.FETCH]
+    for place in shape.places(request):
         # The first batch is returned whatever its size, of the first partition that has one.
         limit = min(place.body["partition_max_bytes"], room)
         asked = _fetch_of(host, place, replica_of(host, request), 0, limit)
@@ -189,11 +219,7 @@ def fetch(host: Host, client: int, request: Body) -> Body:
         has_records |= bool(answer["records"])
         room -= len(answer["records"])
         answers.append((place, answer))
-    return {"responses": by_topic(answers, "topic", "partitions")}
-
-
-def _of_fetch(request: Body) -> Iterator[Place]:
-    return places(request["topics"], "topic", "partitions", "partition")
+    return shape.response(answers)
 
 
 def _read(host: Host, client: int, place: Place, asked: FetchRequest, at_least_one: bool) -> dict[str, Any]:
@@ -205,7 +231,6 @@ def _read(host: Host, client: int, place: Place, asked: FetchRequest, at_least_o
     if batches and batches[0].size_bytes > asked.max_bytes and not at_least_one:
         batches = ()
     answer: dict[str, Any] = {
-        "partition_index": place.number,
         "error_code": reply.error,
         "high_watermark": reply.high_watermark,
         "last_stable_offset": reply.high_watermark,
@@ -242,11 +267,7 @@ def _fetch_of(host: Host, place: Place, replica: int, wait_ms: int, limit: int) 
 
 async def list_offsets(host: Host, client: int, request: Body, version: int) -> Body:
     """Return the ends of logs, and the offsets of times."""
-    answers: list[tuple[Place, Body]] = [
-        (place, {"partition_index": place.number} | _list_offset(host, client, place, request, version))
-        for place in places(request["topics"], "name", "partitions", "partition_index")
-    ]
-    return {"topics": by_topic(answers, "name", "partitions")}
+    return PLAIN.response((p, _list_offset(host, client, p, request, version)) for p in PLAIN.places(request))
 
 
 def _list_offset(host: Host, client: int, place: Place, request: Body, version: int) -> dict[str, Any]:
@@ -272,24 +293,23 @@ def _list_offset(host: Host, client: int, place: Place, request: Body, version: 
 
 async def epoch_ends(host: Host, client: int, request: Body) -> Body:
     """Return where leader epochs end."""
-    answers: list[tuple[Place, Body]] = []
-    for place in places(request["topics"], "topic", "partitions", "partition"):
-        answer: dict[str, Any] = {"partition": place.number}
-        if not host.has(place.partition):
-            answer |= {"error_code": missing(host, place), "leader_epoch": -1, "end_offset": -1}
-        else:
-            current, epoch = place.body["current_leader_epoch"], place.body["leader_epoch"]
-            message = EpochEndRequest(host.number(), replica_of(host, request), current, epoch)
-            reply = host.now(client, place.partition, message, EpochEndReply)
-            end = reply.end
-            answer |= {"error_code": reply.error, "leader_epoch": end.epoch, "end_offset": end.end_offset}
-        answers.append((place, answer))
-    return {"topics": by_topic(answers, "topic", "partitions")}
+    shape, replica = SHAPES[Api.OFFSET_FOR_LEADER_EPOCH], replica_of(host, request)
+    return shape.response((p, _epoch_end(host, client, p, replica)) for p in shape.places(request))
+
+
+def _epoch_end(host: Host, client: int, place: Place, replica: int) -> Body:
+    if not host.has(place.partition):
+        return {"error_code": missing(host, place), "leader_epoch": -1, "end_offset": -1}
+    current, epoch = place.body["current_leader_epoch"], place.body["leader_epoch"]
+    message = EpochEndRequest(host.number(), replica, current, epoch)
+    reply = host.now(client, place.partition, message, EpochEndReply)
+    end = reply.end
+    return {"error_code": reply.error, "leader_epoch": end.epoch, "end_offset": end.end_offset}
 
 
 async def delete_records(host: Host, client: int, request: Body) -> Body:
     """Delete the beginnings of logs."""
-    wanted = list(places(request["topics"], "name", "partitions", "partition_index"))
+    wanted = list(PLAIN.places(request))
     timeout_ms = max(request["timeout"], 0)
     begun = [
         host.ask(
@@ -308,5 +328,5 @@ async def delete_records(host: Host, client: int, request: Body) -> Body:
             reply = await begin
             assert isinstance(reply, DeleteRecordsReply)
             error, low = reply.error, reply.low_watermark
-        answers.append((place, {"partition_index": place.number, "error_code": error, "low_watermark": low}))
-    return {"topics": by_topic(answers, "name", "partitions")}
+        answers.append((place, {"error_code": error, "low_watermark": low}))
+    return PLAIN.response(answers)
