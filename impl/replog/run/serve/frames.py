@@ -18,7 +18,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Protocol
 
-from replog.run.serve.codec import INT16, INT32, Body, MalformedError, Reader, Struct, decode_text, write
+from replog.run.serve.codec import INT16, INT32, Body, Reader, Struct, decode_text, read, write
 
 UNSUPPORTED_VERSION = 35
 SMALL_REQUEST_BYTES = 1 << 20
@@ -138,10 +138,7 @@ def parse(layouts: Layouts, frame: bytes) -> Request:
     client_id = decode_text(reader.take(size)) if size >= 0 else ""
     if is_flexible:
         reader.struct(Struct("RequestHeader", True, ()))
-    body = reader.struct(layout)
-    if reader.position != len(frame):
-        raise MalformedError(f"{len(frame) - reader.position} bytes after the end of {layout.name}")
-    return Request(Api(key), version, correlation, client_id, body)
+    return Request(Api(key), version, correlation, client_id, read(layout, frame, reader.position))
 
 
 def respond(layouts: Layouts, request: Request, body: Body) -> bytes:

@@ -14,7 +14,8 @@ commit is not kept, and groups that nobody uses are forgotten here, not in the l
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from replog.core.broker.coordinator import GroupReplica
@@ -31,13 +32,14 @@ from replog.run.partitions import key_of
 from replog.run.serve.codec import Body
 from replog.run.serve.frames import Api, Request
 from replog.run.serve.host import GROUPS, Host
-from replog.run.serve.rebalance import REBALANCE_IN_PROGRESS, ClassicGroup, Join, Phase, refused_join
+from replog.run.serve.rebalance import REBALANCE_IN_PROGRESS, Answer, ClassicGroup, Join, Phase, refused_join
 from replog.run.serve.records import PLAIN, Place
 from replog.run.serve.topics import Address
 
 INVALID_GROUP_ID = 24
 INVALID_SESSION_TIMEOUT = 26
 TRANSACTIONS_REFUSED = 53
+"""TRANSACTIONAL_ID_AUTHORIZATION_FAILED: the error that every client reports at once."""
 LONGEST_SESSION_MS = 1_800_000
 MOST_GROUPS = 10_000
 EXPIRY_S = 0.25
@@ -171,19 +173,17 @@ class Coordination:
             # KIP-394: a client that never joins with its id takes no place in the group.
             request.version >= 4,
         )
-        answer: asyncio.Future[Body] = asyncio.get_running_loop().create_future()
-        self._group(body["group_id"]).join(join, self._host.now_ms(), _setter(answer))
-        return await answer
+        return await _answer_to(partial(self._group(body["group_id"]).join, join, self._host.now_ms()))
 
     async def _sync(self, body: Body, error: int) -> Body:
         group = self._groups.get(body["group_id"])
         if group is None or error:
             return {"error_code": error or Error.UNKNOWN_MEMBER_ID}
         assignments = {each["member_id"]: each["assignment"] for each in body["assignments"]}
-        answer: asyncio.Future[Body] = asyncio.get_running_loop().create_future()
         now_ms = self._host.now_ms()
-        group.sync(body["member_id"], body["generation_id"], assignments, now_ms, _setter(answer))
-        return await answer
+        return await _answer_to(
+            partial(group.sync, body["member_id"], body["generation_id"], assignments, now_ms)
+        )
 
     def _leave(self, body: Body, error: int) -> Body:
         if error:
@@ -293,11 +293,9 @@ class Coordination:
         return {**PLAIN.response(answers), "error_code": error}
 
 
-def _setter(answer: asyncio.Future[Body]) -> Any:
-    """Return a function that gives an answer, unless who waits for it is gone."""
-
-    def give(body: Body) -> None:
-        if not answer.done():
-            answer.set_result(body)
-
-    return give
+async def _answer_to(ask: Callable[[Answer], None]) -> Body:
+    """Return what a group answers to a request, at once or later."""
+    answer: asyncio.Future[Body] = asyncio.get_running_loop().create_future()
+    # Who waits for it may be gone.
+    ask(lambda body: None if answer.done() else answer.set_result(body))
+    return await answer

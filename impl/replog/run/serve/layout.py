@@ -19,31 +19,28 @@ class KioLayouts:
     """Structs by API key and version, made when they are first needed."""
 
     def __init__(self) -> None:
-        self._requests: dict[tuple[int, int], tuple[Struct, bool]] = {}
-        self._responses: dict[tuple[int, int], tuple[Struct, bool]] = {}
+        self._structs: dict[tuple[Any, int, int], tuple[Struct, bool]] = {}
 
     def request(self, key: int, version: int) -> tuple[Struct, bool]:
         """Return the struct of a request, and whether its header has tagged fields.
 
         Raises `LookupError` where kio has no such version.
         """
-        return _struct_of(self._requests, load_request_schema, key, version)
+        return self._struct_of(load_request_schema, key, version)
 
     def response(self, key: int, version: int) -> tuple[Struct, bool]:
         """Return the struct of a response, like `request`."""
-        return _struct_of(self._responses, load_response_schema, key, version)
+        return self._struct_of(load_response_schema, key, version)
 
-
-def _struct_of(
-    known: dict[tuple[int, int], tuple[Struct, bool]], load: Any, key: int, version: int
-) -> tuple[Struct, bool]:
-    if (key, version) not in known:
-        try:
-            schema = load(key, version)
-        except (UnknownAPIKey, UnknownEntity) as error:
-            raise LookupError(f"kio has no API {key} of version {version}") from error
-        known[key, version] = struct_of(schema), bool(schema.__header_schema__.__flexible__)
-    return known[key, version]
+    def _struct_of(self, load: Any, key: int, version: int) -> tuple[Struct, bool]:
+        place = load, key, version
+        if place not in self._structs:
+            try:
+                schema = load(key, version)
+            except (UnknownAPIKey, UnknownEntity) as error:
+                raise LookupError(f"kio has no API {key} of version {version}") from error
+            self._structs[place] = struct_of(schema), bool(schema.__header_schema__.__flexible__)
+        return self._structs[place]
 
 
 def struct_of(entity: Any) -> Struct:

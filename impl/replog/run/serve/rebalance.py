@@ -143,10 +143,14 @@ class ClassicGroup:
     def _prepare(self, now_ms: int) -> None:
         """Wait for all members to join again, unless that has begun."""
         if self.phase not in (Phase.PREPARING, Phase.WRITING):
-            self.phase = Phase.PREPARING
-            self.deadline_ms = now_ms + max((m.last.rebalance_ms for m in self.members.values()), default=0)
+            self._wait_in(Phase.PREPARING, now_ms)
             self._answer_syncs(REBALANCE_IN_PROGRESS, now_ms)
         self._go_on()
+
+    def _wait_in(self, phase: Phase, now_ms: int) -> None:
+        """Wait for all members, as long as the most patient one would."""
+        self.phase = phase
+        self.deadline_ms = now_ms + max((m.last.rebalance_ms for m in self.members.values()), default=0)
 
     def _go_on(self) -> None:
         """Write the next generation once every member has joined."""
@@ -160,15 +164,13 @@ class ClassicGroup:
             for name, member in self.members.items():
                 member.deadline_ms = now_ms + member.last.session_ms
                 _answer_join(member, refused_join(error, name))
-            self.phase = Phase.PREPARING
-            self.deadline_ms = now_ms + max((m.last.rebalance_ms for m in self.members.values()), default=0)
+            self._wait_in(Phase.PREPARING, now_ms)
             return
         self.generation = generation
         if not self.members:
             self.phase, self.leader, self.protocol = Phase.EMPTY, "", ""
             return
-        self.phase = Phase.COMPLETING
-        self.deadline_ms = now_ms + max(m.last.rebalance_ms for m in self.members.values())
+        self._wait_in(Phase.COMPLETING, now_ms)
         if self.leader not in self.members:
             self.leader = next(iter(self.members))
         self.protocol = self._vote()
@@ -207,7 +209,7 @@ class ClassicGroup:
         """Take the leader's assignment, and tell a member its part of it as soon as it is known."""
         error = self.check(name, generation)
         if error or self.phase in (Phase.PREPARING, Phase.WRITING, Phase.EMPTY):
-            answer(refused_sync(error or REBALANCE_IN_PROGRESS))
+            answer({"error_code": error or REBALANCE_IN_PROGRESS})
             return
         member = self.members[name]
         member.deadline_ms = now_ms + member.last.session_ms
@@ -233,7 +235,7 @@ class ClassicGroup:
             if member.syncing is not None:
                 # It could not send a heartbeat while it waited.
                 member.deadline_ms = now_ms + member.last.session_ms
-                member.syncing(refused_sync(error) if error else self._synced(member))
+                member.syncing({"error_code": error} if error else self._synced(member))
                 member.syncing = None
 
     def heartbeat(self, name: str, generation: int, now_ms: int) -> int:
@@ -261,7 +263,7 @@ class ClassicGroup:
             return Error.UNKNOWN_MEMBER_ID
         _answer_join(member, refused_join(Error.UNKNOWN_MEMBER_ID, name))
         if member.syncing is not None:
-            member.syncing(refused_sync(Error.UNKNOWN_MEMBER_ID))
+            member.syncing({"error_code": Error.UNKNOWN_MEMBER_ID})
         self._prepare(now_ms)
         return Error.NONE
 
@@ -302,8 +304,3 @@ def _answer_join(member: GroupMember, body: Body) -> None:
 def refused_join(error: int, member: str) -> Body:
     """Return the answer to a client that may not join."""
     return {"error_code": error, "generation_id": -1, "member_id": member}
-
-
-def refused_sync(error: int) -> Body:
-    """Return the answer to a member that gets no assignment."""
-    return {"error_code": error}

@@ -8,13 +8,11 @@ from types import MappingProxyType
 from replog.run.serve import reassigning, records, topics
 from replog.run.serve.codec import Body
 from replog.run.serve.frames import SUPPORTED, Api, Request
-from replog.run.serve.groups import Coordination
+from replog.run.serve.groups import TRANSACTIONS_REFUSED, Coordination
 from replog.run.serve.host import Host
 from replog.run.serve.topics import Address
 from replog.store.files.errors import StoreError
 
-TRANSACTIONS_REFUSED = 53
-"""TRANSACTIONAL_ID_AUTHORIZATION_FAILED: the error that every client reports at once."""
 IDS_PER_EPOCH = 1 << 24
 ADMINISTRATION: Mapping[Api, Callable[[Host, Body], Awaitable[Body]]] = MappingProxyType(
     {
