@@ -1,11 +1,12 @@
 """Topics: created, described and deleted, and what replog cannot do is refused in words."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from serving import Broker, batch, run, topic
 
-from replog.core.types import Error
+from replog.core.types import Error, PartitionImage
 from replog.run.serve import host, topics
 from replog.run.serve.frames import Api
 
@@ -198,5 +199,27 @@ def test_topics_of_one_request_are_waited_for_together(tmp_path, monkeypatch):
             began = broker.host.now_ms()
             assert set((await asked(api, **body)).values()) == {Error.REQUEST_TIMED_OUT}
             assert broker.host.now_ms() - began < 390
+
+    run(scenario)
+
+
+def test_requests_about_a_topic_that_is_being_deleted_are_answered(tmp_path):
+    """The first of the two versions that announce a deletion has partitions without replicas."""
+
+    async def scenario():
+        broker = Broker(tmp_path)
+        await broker.create("t")
+        partitions = {"t-0": PartitionImage((), -1, 9, 9, ())}
+        broker.host.image = replace(broker.host.image, partitions=partitions)
+        for kind in (0, 1):
+            named = [{"topic": "t", "partitions": [0]}]
+            answer = await broker.ask(Api.ELECT_LEADERS, 2, election_type=kind, topic_partitions=named)
+            (result,) = answer["replica_election_results"][0]["partition_result"]
+            assert result["error_code"] == Error.UNKNOWN_TOPIC_OR_PARTITION
+        (described,) = (await names(broker)).values()
+        assert described["partitions"][0]["leader_id"] == -1
+        settings = [{"resource_type": 2, "resource_name": "t", "configuration_keys": None}]
+        await broker.ask(Api.DESCRIBE_CONFIGS, 1, resources=settings)
+        await broker.ask(Api.LIST_PARTITION_REASSIGNMENTS, 0, topics=None)
 
     run(scenario)

@@ -311,12 +311,15 @@ async def decided(host: Host, begun: list[Begun]) -> list[int]:
 def _election(host: Host, name: str, unclean: bool) -> Begun:
     """Return what the controller is asked in order to hold an election, or why it needs none."""
     image = host.image.partitions.get(name)
-    if image is None:
+    # One that is being deleted has no replicas.
+    if image is None or not image.replicas:
         return Error.UNKNOWN_TOPIC_OR_PARTITION
 
     def is_held(new: MetadataImage) -> bool:
         now = new.partitions.get(name)
-        return now is None or (now.leader != NO_LEADER if unclean else now.leader == now.replicas[0])
+        if now is None or not now.replicas:
+            return True
+        return now.leader != NO_LEADER if unclean else now.leader == now.replicas[0]
 
     if is_held(host.image):
         return Error.ELECTION_NOT_NEEDED
