@@ -304,7 +304,8 @@ def under_kills(name: str, options: argparse.Namespace, folder: Path) -> dict[st
         with (folder / "told").open("w+") as file, (folder / "errors").open("w") as errors:
             client = subprocess.Popen(command, stdout=file, stderr=errors)
             began = time.monotonic()
-            due = {part: began + s for part, s in every.items()}
+            # Not together: a controller that is down accepts no move.
+            due = {part: began + s * n / len(every) for n, (part, s) in enumerate(every.items(), 1)}
             while time.monotonic() < began + options.seconds and client.poll() is None:
                 for part, moment in due.items():
                     if time.monotonic() >= moment:
