@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from msgspec.structs import replace
 
 from laws.sources import ROOT
 from replog_rules import GATE
@@ -14,7 +13,7 @@ from specchk.compile.instantiate import instantiate
 from specchk.conform.contract.binding import At
 from specchk.conform.covers.cases import label_of
 from specchk.conform.gate.choices import of_model
-from specchk.conform.gate.conditions import proved, shown_in
+from specchk.conform.gate.conditions import shown_in
 from specchk.conform.work.lock_file import NAME, read
 from specchk.ir.program import Program
 from specchk.lang.frontend import check
@@ -25,13 +24,10 @@ QUICK = ("three_epochs", "power_loss_and_crash", "elr_and_isr", "elected_from_el
 
 @pytest.mark.system
 def test_the_conditions_of_replog_are_impossible_as_the_lock_has_them():
-    """17 of 62 by induction, and all others by hulls in every model, which the next test repeats."""
+    """By hulls in every model, which the next test repeats."""
     listed = read(ROOT / "conformance" / NAME).conditions
     assert listed is not None
-    programs = [instantiate(REPLICATION, at.model, at.bounds).program for at in GATE]
-    shown = proved(REPLICATION, programs)
-    assert {replace(one, proved=""): one.proved for one in listed.undecided if one.proved} == shown
-    assert (len(shown), len(listed.undecided)) == (17, 62)
+    assert len(listed.undecided) == 62
     assert [one for one in listed.undecided if not one.is_impossible] == []
 
 
@@ -45,7 +41,7 @@ def test_hulls_prove_the_conditions_of_replog_in_each_model(at: At):
     listed = read(ROOT / "conformance" / NAME).conditions
     assert listed is not None
     program = instantiate(REPLICATION, at.model, at.bounds).program
-    open_ = {one for one in listed.undecided if not one.proved}
+    open_ = set(listed.undecided)
     shown = shown_in(REPLICATION, program, open_, impossible_conditions)
     label = label_of(at.model, tuple(at.bounds.items()))
     assert any(shown.values())
@@ -62,7 +58,7 @@ def test_the_lock_counts_the_models_that_have_a_condition():
     for at in GATE:
         one = instantiate(REPLICATION, at.model, at.bounds).program
         programs.setdefault(of_model(one), one)
-    open_ = {one for one in listed.undecided if not one.proved}
+    open_ = set(listed.undecided)
     counts = Counter(
         condition for one in programs.values() for condition in shown_in(REPLICATION, one, open_, none_at_all)
     )

@@ -209,24 +209,15 @@ def test_a_part_of_the_gate_determines_nothing(gate: Gate):
     assert "cover the whole gate" in text
 
 
-def test_a_proof_is_kept_and_reported(tmp_path: Path):
-    """A condition proved impossible needs no reason from a person, and is counted separately."""
-    text = SPEC.replace("n < Top", "n < Top and not lame")
-    text = text.replace("var n", "var lame : bool = false\nvar n")
-    checked = check("stairs.spec", text)
-    parts = parts_of(StairsBinding, checked, [At("small")])
-    found = determined(checked, parts, searched, None, impossible_conditions)
-    (proved,) = [one for one in found.undecided if one.proved]
-    assert (proved.effect, proved.text, proved.proved) == (
-        "forbids",
-        "lame",
-        "one value in every state: lame",
-    )
-    write(tmp_path / NAME, LockFile(conditions=found))
-    assert read(tmp_path / NAME).conditions == found
-    lines = [*ConditionStatus(tmp_path / NAME, found, is_current=True).lines()]
-    assert "  1 is impossible, as shown by induction" in lines
-    assert not any("lame" in line for line in lines)
+def test_an_impossible_condition_is_kept_and_reported(tmp_path: Path):
+    """One that decides for no offset of any model needs no reason from a person; it is counted separately."""
+    impossible = UndecidedCondition("walk", "forbids", "walk", "seen <= way", "", unbounded=2)
+    listed = GateConditions("spec1", 3, {"short": "m1", "far": "m2"}, (impossible,))
+    write(tmp_path / NAME, LockFile(conditions=listed))
+    assert read(tmp_path / NAME).conditions == listed
+    lines = [*ConditionStatus(tmp_path / NAME, listed, is_current=True).lines()]
+    assert "  1 is impossible for all offsets in every model, by symbolic search" in lines
+    assert not any("seen <= way" in line for line in lines)
 
 
 # `walk` has a bound that only a long way reaches, and a part that nothing ever makes false.

@@ -11,7 +11,7 @@ file (`work.lock_file`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
@@ -22,7 +22,6 @@ from specchk.conform.gate.tiers import Part
 from specchk.conform.work.lock_file import GateConditions, UndecidedCondition
 from specchk.explore.conditions import Condition, Decided
 from specchk.explore.conditions import conditions as conditions_of
-from specchk.explore.fixed import fixed, is_never_true, read_of
 from specchk.ir.program import Program
 from specchk.lang.frontend import CheckedSpec
 
@@ -52,7 +51,6 @@ def determined(
     for part in parts:
         programs.setdefault(of_model(part.instance.program), (part.label, part.instance.program))
     every: dict[UndecidedCondition, bool] = {}
-    proofs = proved(checked, [program for _, program in programs.values()])
     for _, program in programs.values():
         decided = decide(program)
         if not decided.is_complete:
@@ -62,15 +60,12 @@ def determined(
             for condition in conditions:
                 named = _named(checked, condition)
                 every[named] = every.get(named, False) or decides
-    wrong = [named for named, decides in every.items() if decides and named in proofs]
-    assert not wrong, f"decides, and was shown not to: {wrong}"
-    reasons = {replace(part, proved=""): part.reason for part in known.undecided} if known else {}
+    reasons = {part: part.reason for part in known.undecided} if known else {}
     left = [
-        replace(part, proved=proofs.get(part, ""), reason=reasons.get(part, ""))
-        for part, decides in every.items() if not decides
+        replace(part, reason=reasons.get(part, "")) for part, decides in every.items() if not decides
     ]  # fmt: skip
     left.sort(key=lambda part: (part.owner, part.within, part.text, part.effect))
-    open_ = {part for part in left if not part.proved}
+    open_ = set(left)
     for label, program in programs.values():
         shown = shown_in(checked, program, open_, impossible)
         left = [_with_model(part, label, shown[part]) if part in shown else part for part in left]
@@ -93,23 +88,6 @@ def _with_model(condition: UndecidedCondition, label: str, is_shown: bool) -> Un
     if is_shown:
         return replace(condition, unbounded=condition.unbounded + 1)
     return replace(condition, bounded=tuple(sorted((*condition.bounded, label))))
-
-
-def proved(checked: CheckedSpec, programs: Iterable[Program]) -> dict[UndecidedCondition, str]:
-    """The conditions that are impossible in all programs that contain them, each with the evidence.
-
-    By induction over the steps and not by a search, so that no size or horizon of a model matters.
-    """
-    shown: dict[UndecidedCondition, set[str]] = {}
-    for program in programs:
-        supposed = fixed(program)
-        for condition, witness in conditions_of(program).items():
-            names = [program.variables[slot].name for slot in read_of(witness.body, supposed)]
-            is_impossible = is_never_true(witness.body, supposed)
-            because = f"one value in every state: {', '.join(names)}" if names else "no variable decides it"
-            shown.setdefault(_named(checked, condition), set()).add(because if is_impossible else "")
-    # Of several models the shortest: a model may fix more variables than the others, and than it takes.
-    return {named: min(sorted(every), key=len) for named, every in shown.items() if "" not in every}
 
 
 def _named(checked: CheckedSpec, condition: Condition) -> UndecidedCondition:

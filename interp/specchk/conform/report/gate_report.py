@@ -211,10 +211,7 @@ class ConditionStatus(Struct, frozen=True):
         written = f"{self.path} written; " if self.is_written else ""
         decide = self.conditions.all - len(undecided)
         yield f"conditions: {written}{decide} of {self.conditions.all} decide in a model of the gate"
-        proved = sum(1 for condition in undecided if condition.proved)
-        if proved:
-            yield f"  {_are(proved)} impossible, as shown by induction"
-        searched = sum(1 for condition in undecided if condition.is_impossible and not condition.proved)
+        searched = sum(condition.is_impossible for condition in undecided)
         if searched:
             yield f"  {_are(searched)} impossible for all offsets in every model, by symbolic search"
         left = [condition for condition in undecided if not condition.is_impossible]

@@ -153,8 +153,8 @@ class Choices(Struct, frozen=True):
 class UndecidedCondition(Identified, frozen=True, omit_defaults=True):
     """A condition that decides in no model, identified by texts only, since line numbers change.
 
-    `proved` is why it is impossible for all sizes, `unbounded` in how many models it is for all offsets;
-    `bounded` are the other models, which were only searched up to their bounds.
+    `unbounded` counts the models in which it is impossible for all offsets; `bounded` are the other models,
+    which were only searched up to their bounds.
     """
 
     incidental: ClassVar = frozenset({"reason", "unbounded", "bounded"})
@@ -163,14 +163,13 @@ class UndecidedCondition(Identified, frozen=True, omit_defaults=True):
     within: str  # the declaration that has the text
     text: str
     reason: str
-    proved: str = ""
     unbounded: int = 0
     bounded: tuple[str, ...] = ()
 
     @property
     def is_impossible(self) -> bool:
-        """Whether the condition is proved impossible: for all sizes, or in each model for all offsets."""
-        return bool(self.proved) or (self.unbounded > 0 and not self.bounded)
+        """Whether the condition is proved impossible in each model for all offsets."""
+        return self.unbounded > 0 and not self.bounded
 
 
 class GateConditions(Struct, frozen=True):
