@@ -26,6 +26,7 @@ from replog.run.serve.controlling import Controlling, CreatePartitions, DeletePa
 from replog.run.serve.frames import Api
 from replog.run.serve.host import GROUPS, Host
 from replog.run.serve.links import decode, encode
+from replog.run.serve.records import DEBUGGING
 from replog.run.serve.topics import TOPIC_EXISTS
 from replog.store.files.fs import OsFs
 
@@ -49,6 +50,11 @@ def test_a_record_is_acknowledged_when_followers_have_it_and_outlives_leaders(tm
         assert (await leader.fetch(0))["high_watermark"] == 4
         logs = {(tmp_path / f"broker-{b}" / "t-0" / "00000000000000000000.log").read_bytes() for b in BROKERS}
         assert len(logs) == 1, "byte for byte"
+        # Any replica says where its log ends to who debugs.
+        wanted = [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
+        for broker in cluster.brokers.values():
+            answer = await broker.ask(Api.LIST_OFFSETS, 7, replica_id=DEBUGGING, topics=wanted)
+            assert answer["topics"][0]["partitions"][0]["offset"] == 4
         # A retry that reaches the fifth leader is the record of the first.
         again = await leader.produce(batch("3", producer=9, first=3))
         assert (again["error_code"], again["base_offset"]) == (Error.NONE, 3)

@@ -39,6 +39,7 @@ class Api(IntEnum):
     HEARTBEAT = 12
     LEAVE_GROUP = 13
     SYNC_GROUP = 14
+    LIST_GROUPS = 16
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
@@ -50,6 +51,7 @@ class Api(IntEnum):
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
     DESCRIBE_CLUSTER = 60
+    DESCRIBE_TOPIC_PARTITIONS = 75
 
 
 VERSIONS = MappingProxyType(
@@ -65,6 +67,7 @@ VERSIONS = MappingProxyType(
         Api.HEARTBEAT: (0, 4),
         Api.LEAVE_GROUP: (0, 4),
         Api.SYNC_GROUP: (0, 5),
+        Api.LIST_GROUPS: (0, 4),
         Api.API_VERSIONS: (0, 4),
         Api.CREATE_TOPICS: (2, 6),
         Api.DELETE_TOPICS: (1, 5),
@@ -76,6 +79,7 @@ VERSIONS = MappingProxyType(
         Api.ALTER_PARTITION_REASSIGNMENTS: (0, 1),
         Api.LIST_PARTITION_REASSIGNMENTS: (0, 0),
         Api.DESCRIBE_CLUSTER: (0, 1),
+        Api.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
     }
 )
 """The first and the last version of each: none that names a topic by its id, which replog has not."""
@@ -139,6 +143,21 @@ def parse(layouts: Layouts, frame: bytes) -> Request:
     if is_flexible:
         reader.struct(Struct("RequestHeader", True, ()))
     return Request(Api(key), version, correlation, client_id, read(layout, frame, reader.position))
+
+
+def asked(layouts: Layouts, api: Api, version: int, body: Body, asker: str) -> bytes:
+    """Return the frame of a request of ours, with its size; `asker` is its client id."""
+    layout, is_flexible = layouts.request(api, version)
+    name = asker.encode()
+    header = INT16.pack(api) + INT16.pack(version) + INT32.pack(0) + INT16.pack(len(name)) + name
+    frame = header + (b"\0" if is_flexible else b"") + write(layout, body)
+    return INT32.pack(len(frame)) + frame
+
+
+def answered(layouts: Layouts, api: Api, version: int, frame: bytes) -> Body:
+    """Read the response to a request of ours; raises `MalformedError`."""
+    layout, is_flexible = layouts.response(api, version)
+    return read(layout, frame, INT32.size + is_flexible)
 
 
 def respond(layouts: Layouts, request: Request, body: Body) -> bytes:

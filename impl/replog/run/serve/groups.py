@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from replog.core.broker.coordinator import GroupReplica
@@ -43,6 +44,16 @@ TRANSACTIONS_REFUSED = 53
 LONGEST_SESSION_MS = 1_800_000
 MOST_GROUPS = 10_000
 EXPIRY_S = 0.25
+STATES = MappingProxyType(
+    {
+        Phase.EMPTY: "Empty",
+        Phase.PREPARING: "PreparingRebalance",
+        Phase.WRITING: "CompletingRebalance",
+        Phase.COMPLETING: "CompletingRebalance",
+        Phase.STABLE: "Stable",
+    }
+)
+"""Kafka's words."""
 COMMIT_S = 5.0
 """Kafka's offsets.commit.timeout.ms: how long a commit waits for the other replicas of the log of groups."""
 
@@ -62,6 +73,8 @@ class Coordination:
         body = request.body
         if request.api is Api.FIND_COORDINATOR:
             return self._find(body, addresses)
+        if request.api is Api.LIST_GROUPS:
+            return self._list(body)
         error = self._availability(body["group_id"])
         match request.api:
             case Api.JOIN_GROUP:
@@ -93,6 +106,28 @@ class Coordination:
             return {"error_code": error, "error_message": None, "node_id": -1, "host": "", "port": -1}
         host, port = addresses[leader]
         return {"error_message": None, "node_id": leader, "host": host, "port": port}
+
+    def _list(self, body: Body) -> Body:
+        """List the groups that this broker coordinates: those with members, or with offsets."""
+        error = self._availability("")
+        if error in (Error.NOT_COORDINATOR, Error.COORDINATOR_LOAD_IN_PROGRESS):
+            # Another broker lists them.
+            return {"error_code": 0 if error == Error.NOT_COORDINATOR else error, "groups": ()}
+        written = self._replica().coordinator.written.groups
+        names = {name for name, group in self._groups.items() if group.members}
+        names |= {name for name, group in written.items() if any(map(self._is_current, group.committed))}
+        listed: list[Body] = []
+        for name in sorted(names):
+            group = self._groups.get(name)
+            state = STATES[Phase.EMPTY if group is None else group.phase]
+            if not body.get("states_filter") or state in body["states_filter"]:
+                kind = "" if group is None else group.protocol_type
+                listed.append({"group_id": name, "protocol_type": kind, "group_state": state})
+        return {"error_code": 0, "groups": tuple(listed)}
+
+    def _is_current(self, key: str) -> bool:
+        """Return whether a name to the core is of a partition that there is."""
+        return self._key(key.partition("@")[0]) == key
 
     def _replica(self) -> GroupReplica:
         replica = self._host.broker.replicas[GROUPS]
@@ -274,7 +309,7 @@ class Coordination:
             error, generation = await self._own(name, self._group(name))
         if topics is None:
             keys = () if known is None else sorted(known.committed)
-            held = [key.partition("@")[0] for key in keys if self._key(key.partition("@")[0]) == key]
+            held = [key.partition("@")[0] for key in keys if self._is_current(key)]
             wanted = [Place(*key_of(partition), {}) for partition in held]
         else:
             wanted = [Place(topic["name"], n, {}) for topic in topics for n in topic["partition_indexes"]]

@@ -30,8 +30,8 @@ from replog.core.messages import (
 from replog.core.types import EpochEnd, Error
 from replog.run import opaque
 from replog.run.partitions import key_of
-from replog.run.serve.codec import INT16, INT32, Body, MalformedError, read, write
-from replog.run.serve.frames import Api, Layouts
+from replog.run.serve.codec import Body, MalformedError
+from replog.run.serve.frames import Api, Layouts, answered, asked
 from replog.run.serve.host import Host
 from replog.run.serve.links import ENDINGS, read_frame
 from replog.run.serve.records import SHAPES, Place
@@ -104,18 +104,10 @@ class Peers:
         host: Host,
     ) -> Message:
         api, body = request_of(name, question, host.settings.broker_id)
-        version = VERSIONS[api]
-        layout, _ = self._layouts.request(api, version)
         # As the client's id the name of the question, by which recordings pair it with its answer.
-        asker = f"{host.settings.broker_id}/{question.correlation}".encode()
-        header = (
-            INT16.pack(api) + INT16.pack(version) + INT32.pack(0) + INT16.pack(len(asker)) + asker + b"\0"
-        )
-        frame = header + write(layout, body)
-        writer.write(INT32.pack(len(frame)) + frame)
-        data = await read_frame(reader)
-        layout, _ = self._layouts.response(api, version)
-        return reply_of(question, read(layout, data, INT32.size + 1))
+        asker = f"{host.settings.broker_id}/{question.correlation}"
+        writer.write(asked(self._layouts, api, VERSIONS[api], body, asker))
+        return reply_of(question, answered(self._layouts, api, VERSIONS[api], await read_frame(reader)))
 
 
 def request_of(name: str, question: Question, broker_id: int) -> tuple[Api, Body]:

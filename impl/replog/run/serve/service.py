@@ -22,6 +22,7 @@ ADMINISTRATION: Mapping[Api, Callable[[Host, Body], Awaitable[Body]]] = MappingP
         Api.ELECT_LEADERS: topics.elect_leaders,
         Api.ALTER_PARTITION_REASSIGNMENTS: reassigning.alter,
         Api.LIST_PARTITION_REASSIGNMENTS: reassigning.listed,
+        Api.DESCRIBE_TOPIC_PARTITIONS: topics.describe_partitions,
     }
 )
 

@@ -23,6 +23,8 @@ from replog.store.files.config import DEFAULT_CONFIG
 TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 MOST_PARTITIONS = 1_000
 """Of one topic, and of all topics of one request."""
+MOST_DESCRIBED = 2_000
+"""Partitions in the answer to DescribeTopicPartitions."""
 PREFERRED = 0
 """The type of election; the other is unclean."""
 LEADER_NOT_AVAILABLE = 5
@@ -86,7 +88,7 @@ async def metadata(
     }
 
 
-def _topic(host: Host, name: str, partitions: Partitions | None) -> Body:
+def _topic(host: Host, name: str, partitions: Partitions | None) -> dict[str, Any]:
     error: int = Error.NONE
     if partitions is None:
         error = Error.UNKNOWN_TOPIC_OR_PARTITION if TOPIC_NAME.fullmatch(name) else INVALID_TOPIC
@@ -111,8 +113,30 @@ def _partition(host: Host, number: int, image: PartitionImage) -> Body:
         "leader_epoch": image.leader_epoch,
         "replica_nodes": image.replicas,
         "isr_nodes": image.isr,
+        "eligible_leader_replicas": image.elr,
+        "last_known_elr": () if image.last_known_leader == NO_LEADER else (image.last_known_leader,),
         "offline_replicas": tuple(filter(is_offline, image.replicas)),
     }
+
+
+async def describe_partitions(host: Host, request: Body) -> Body:
+    """Describe partitions from a cursor on, up to a limit (KIP-966)."""
+    topics, cursor = topics_of(host.image), request["cursor"]
+    first = ("", 0) if cursor is None else (cursor["topic_name"], cursor["partition_index"])
+    room = min(max(request["response_partition_limit"], 1), MOST_DESCRIBED)
+    described: list[Body] = []
+    for name in sorted({each["name"] for each in request["topics"]} or topics):
+        topic = _topic(host, name, topics.get(name))
+        parts = [part for part in topic["partitions"] if (name, part["partition_index"]) >= first]
+        if name < first[0]:
+            continue
+        if parts[:room] or not parts:
+            described.append(topic | {"partitions": tuple(parts[:room])})
+        if parts[room:]:
+            following = {"topic_name": name, "partition_index": parts[room]["partition_index"]}
+            return {"topics": tuple(described), "next_cursor": following}
+        room -= len(parts)
+    return {"topics": tuple(described), "next_cursor": None}
 
 
 Assignments = Mapping[str, tuple[tuple[int, ...], ...]]
