@@ -1,4 +1,4 @@
-"""The `replog` command: a module for each command, imported when it is called.
+"""The `replog` command: its commands are in modules that are imported when one is called.
 
     0 done, all as it should be    1 something is wrong: damage found, an oracle broken, a directory unusable
     2 usage                        130 interrupted        141 the reader of a pipe went away
@@ -23,11 +23,14 @@ COMMANDS = MappingProxyType(
         "cluster": ("replog.cluster", "Run several brokers for Kafka's clients."),
         "demo": ("replog.demo.command", "Watch a three-broker cluster lose its leader."),
         "dump": ("replog.dump", "Show the contents of a log directory."),
+        "groups": ("replog.status:groups", "Show what consumer groups have committed, and their lag."),
         "merge": ("replog.merge", "Put what a cluster has recorded in one order."),
         "play": ("replog.play", "Play a story of a cluster, command by command."),
         "repair": ("replog.repair", "Cut the damaged part off a log, and keep a copy."),
         "serve": ("replog.serve", "Serve a directory to Kafka's clients."),
         "sim": ("replog.simulate", "Run simulated clusters with faults, repeatable from a seed."),
+        "status": ("replog.status:status", "Show the brokers of a running cluster, and what is wrong."),
+        "topics": ("replog.status:topics", "Show the partitions of a running cluster."),
     }
 )
 FAILED = 1
@@ -36,7 +39,7 @@ CLOSED_PIPE = 141
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are the `command` attributes of modules imported on demand."""
+    """A group whose commands are in modules imported on demand: `command`, or the name after a colon."""
 
     def list_commands(self, _context: click.Context) -> list[str]:
         """Return the names of the commands."""
@@ -46,7 +49,8 @@ class LazyGroup(click.Group):
         """Import the module of a command."""
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(COMMANDS[name][0]).command
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute or "command")
         starting.command()
         return command
 

@@ -67,6 +67,7 @@ PROGRAMS = {
     "replog.repair",
     "replog.serve",
     "replog.simulate",
+    "replog.status",
     "replog.demo",
 }
 
@@ -77,7 +78,7 @@ LIBRARIES = {
     "lsprotocol": {"specchk.lsp"},
     "pygls": {"specchk.lsp"},
     "click": {"specchk.cli", "replog.cli", "replog.cluster", "replog.dump", "replog.merge", "replog.play",
-              "replog.repair", "replog.serve", "replog.simulate", "replog.demo"},
+              "replog.repair", "replog.serve", "replog.simulate", "replog.status", "replog.demo"},
     "graphviz": {"specchk.report"},
     "kio": {"replog.run"},
     "mcp": {"specchk.mcp"},
