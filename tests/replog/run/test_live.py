@@ -202,7 +202,7 @@ RARE = {"fetches of other epochs are served", "the cache keeps cut epochs"}
 
 def is_noticed(folder, flaw):
     """Return whether some run of flawed brokers is not explained."""
-    for seed in range(6):
+    for seed in range(10):
         with planted(BadCode(flaw, *FLAWS[flaw], "")):
             lines = recorded(folder / str(seed), seed, 8.0, 0.4)
         if any(explained(each).blocked is not None for each in lines):
@@ -224,7 +224,7 @@ def test_flaws_in_running_brokers_are_noticed(tmp_path):
 @pytest.mark.slow
 def test_chaos_is_explained(tmp_path):
     """No false alarm in the runs in which flaws are planted."""
-    for seed in range(6):
+    for seed in range(10):
         for lines in recorded(tmp_path / str(seed), seed, 8.0, 0.4):
             outcome = explained(lines)
             assert (seed, outcome.blocked, outcome.gave_up) == (seed, None, "")
