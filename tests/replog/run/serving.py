@@ -58,8 +58,9 @@ class Broker:
 
     def die(self) -> None:
         self.host.files.directory.abandon()
-        # One with a planted flaw may have ended by itself.
-        if not self.host.stopped.done():
+        if self.host.stopped.done():
+            self.host.stopped.result()  # raises the error that has ended it
+        else:
             self.host.stopped.set_result(None)
 
 

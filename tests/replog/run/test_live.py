@@ -204,7 +204,7 @@ def is_noticed(folder, flaw):
     """Return whether some run of flawed brokers is not explained."""
     for seed in range(10):
         with planted(BadCode(flaw, *FLAWS[flaw], "")):
-            lines = recorded(folder / str(seed), seed, 8.0, 0.4)
+            lines = recorded(folder / str(seed), seed, 8.0, 0.4, flawed=True)
         if any(explained(each).blocked is not None for each in lines):
             return True
     return False
