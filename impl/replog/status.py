@@ -1,6 +1,7 @@
 """The commands `replog status`, `topics` and `groups`: a running cluster, asked as any client may ask.
 
-Only the first broker must answer; of what another one would have to say, there is None, or a dash.
+For `status` and `topics` only the first broker must answer; of what another one would have to say, there is
+None, or a dash.  For `groups` all that are in the metadata must: a group has one coordinator.
 """
 
 from __future__ import annotations
