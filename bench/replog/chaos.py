@@ -55,13 +55,13 @@ class Cluster:
         """Return the processes of brokers: all but the controller."""
         return [pid for pid in self.children() if pid != self.controller()]
 
-    def broker(self, number: int) -> int:
-        """Return the process that has a broker's files open; -1 if none has."""
-        return next((pid for pid, files in self._files() if f"/broker-{number}/" in files), -1)
+    def broker(self, number: int) -> int | None:
+        """Return the process that has a broker's files open, if there is one."""
+        return next((pid for pid, files in self._files() if f"/broker-{number}/" in files), None)
 
-    def controller(self) -> int:
-        """Return the process that has no broker's files open; -1 if all have."""
-        return next((pid for pid, files in self._files() if "/broker-" not in files), -1)
+    def controller(self) -> int | None:
+        """Return the process that has no broker's files open, if there is one."""
+        return next((pid for pid, files in self._files() if "/broker-" not in files), None)
 
     def _files(self) -> Iterator[tuple[int, str]]:
         for pid in self.children():
@@ -69,18 +69,21 @@ class Cluster:
                 yield pid, "\n".join(str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir())
 
     def strike(self, fault: str, chance: random.Random) -> None:
-        """Do one thing to the cluster."""
+        """Do one thing to the cluster; nothing, if the process for it is just starting."""
         with suppress(ProcessLookupError, IndexError):
-            if fault == "kill-controller":
-                os.kill(self.controller(), signal.SIGKILL)
-            elif fault == "pause":
+            if fault == "pause":
                 pid = chance.choice(self.children())
                 os.kill(pid, signal.SIGSTOP)
                 time.sleep(chance.uniform(0.1, 2 * self.pause_s))
                 os.kill(pid, signal.SIGCONT)
+                return
+            if fault == "kill-controller":
+                victims = [pid for pid in (self.controller(),) if pid is not None]
             else:
-                for pid in chance.sample(self.broker_pids(), 2 if fault == "kill-two" else 1):
-                    os.kill(pid, signal.SIGKILL)
+                brokers = self.broker_pids()
+                victims = chance.sample(brokers, min(2 if fault == "kill-two" else 1, len(brokers)))
+            for pid in victims:
+                os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:
         """Stop all processes in good order."""

@@ -215,7 +215,7 @@ def strike(cluster: Cluster, part: str, done: Counter[str]) -> None:
         done[part] += move(cluster.servers, done[part])
         return
     pid = cluster.controller() if part == "controller" else cluster.broker(leader(cluster.servers))
-    if pid > 0:
+    if pid is not None:
         os.kill(pid, signal.SIGKILL)
         done[part] += 1
 

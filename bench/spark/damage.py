@@ -20,7 +20,6 @@ import argparse
 import multiprocessing
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -320,7 +319,7 @@ def one(kind: str, campaign: Campaign, seed: int, folder: Path) -> tuple[str, st
         except EOFError:
             told = ("?", f"{CRASHED} a signal")
         if child.is_alive() and told[1].endswith("hung"):
-            os.kill(child.pid or 0, signal.SIGKILL)
+            child.kill()
         child.join()
         return (told[0], f"{told[1]} {child.exitcode}") if told[1].endswith("signal") else told
 
