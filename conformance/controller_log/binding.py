@@ -12,15 +12,14 @@ Not here: the projection of the state (`quorum_state`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection
-from functools import wraps
+from collections.abc import Collection
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_controlled`
 
-from quorum_cluster import LATE_MS, VOTERS, Controllers, inner, new_controllers
+from quorum_cluster import LATE_MS, VOTERS, Controllers, inner, new_controllers, tentative
 from quorum_state import SpecWords, abstract
 
 from replog.core import messages
@@ -48,7 +47,6 @@ from specchk.conform.contract.known_bad import BadCode, BadSpec
 from specchk.conform.contract.ruled import CopyingBinding
 from specchk.ir.program import Program
 
-F = TypeVar("F", bound=Callable[..., Answer])
 MODEL = "one_start"
 NEXT, NEWEST = "the next", "the newest"
 # Rules of the spec that replog follows always here; the others it turns back with a model.
@@ -95,25 +93,6 @@ CONTROLS = (
     BadCode("who shrinks the ISR waits no more", broker_isr.maximal_isr, "return pending.committed",
             "return pending.proposed", MODEL),
 )  # fmt: skip
-
-
-def tentative(handler: F) -> F:
-    """Undo the changes of a step that is refused in the end.
-
-    A lost election leaves a newer term, the first controller to fetch resigns, and a broker learns of
-    a controller before that one refuses.  These are separate steps of replog; the spec combines each with its
-    consequences.
-    """
-
-    @wraps(handler)
-    def attempt(self: ControllerLogBinding, cluster: Controllers, *arguments: str) -> Answer:
-        before = cluster.copy()
-        answer: Answer = handler(self, cluster, *arguments)
-        if answer != Accepted():
-            cluster.back_to(before)
-        return answer
-
-    return cast("F", attempt)
 
 
 class ControllerLogBinding(CopyingBinding[Controllers]):

@@ -12,7 +12,10 @@ A broker has another partition, which nobody leads, so that all messages name th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from replog.core import messages
 from replog.core.broker.broker import Broker
@@ -39,7 +42,9 @@ from replog.core.quorum_messages import MetadataFetch, MetadataFetchReply
 from replog.core.types import BrokerImage, BrokerState, Error, MetadataImage, PartitionImage
 from replog.sim.cluster.quorum import ControllerDisk, addresses
 from replog_controlled import NOW_MS, PARTITION, Shared, sent
+from specchk.conform.contract.binding import Accepted, Answer
 
+F = TypeVar("F", bound=Callable[..., Answer])
 VOTERS = addresses(3)
 LATE_MS = NOW_MS + 1_000_000
 OTHER = "t-1"
@@ -89,11 +94,6 @@ class Controllers:
             self.nodes.copy(), self.brokers.copy(), self.first, {**self.disks}, {**self.answers},
             {**self.isr}, self.acked,
         )  # fmt: skip
-
-    def back_to(self, before: Controllers) -> None:
-        """Adopt the state of a snapshot, which may not be used afterwards."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(before, each.name))
 
     # The controllers.
 
@@ -221,6 +221,26 @@ class Controllers:
             for answer in self.receive(leader, follower, request):
                 if isinstance(answer.message, messages.FetchReply) and answer.to == follower:
                     self.receive(follower, leader, answer.message)
+
+
+def tentative(handler: F) -> F:
+    """Undo the changes of a step that is refused in the end.
+
+    A lost election leaves a newer term, the first controller to fetch resigns, and a broker learns of
+    a controller before that one refuses.  These are separate steps of replog; the spec combines each with its
+    consequences.
+    """
+
+    @wraps(handler)
+    def attempt(self: object, system: Any, *arguments: str) -> Answer:
+        before = system.copy()
+        answer = handler(self, system, *arguments)
+        if answer != Accepted():
+            for each in fields(system):
+                setattr(system, each.name, getattr(before, each.name))
+        return answer
+
+    return cast("F", attempt)
 
 
 def inner(message: messages.Message) -> messages.Message:

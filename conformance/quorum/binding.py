@@ -19,15 +19,15 @@ from typing import Any
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of `replog_controlled`
 sys.path.append(str(Path(__file__).resolve().parents[1] / "controller_log"))  # of `quorum_cluster`
 
-from quorum_cluster import LATE_MS, VOTERS, Controllers, new_voters
+from quorum_cluster import LATE_MS, VOTERS, Controllers, new_voters, tentative
 
 from replog.core.controller.state import expire_session
-from replog.core.effects import Fired, Received, Send, Timer
+from replog.core.effects import Fired, Received, Timer
 from replog.core.protocol import Protocol
 from replog.core.quorum import records
 from replog.core.quorum.node import NOBODY, ControllerNode
-from replog.core.quorum_messages import MetadataFetch, MetadataFetchReply, VoteReply, VoteRequest
-from replog_controlled import NOW_MS, PARTITION, taken_or
+from replog.core.quorum_messages import MetadataFetchReply, VoteReply, VoteRequest
+from replog_controlled import NOW_MS, PARTITION, sent, taken_or
 from specchk.conform.contract.binding import (
     Accepted,
     Answer,
@@ -84,11 +84,6 @@ class Voters:
         elected = {term: {*leaders} for term, leaders in self.elected.items()}
         return Voters(self.controllers.copy(), self.granted, elected, self.committed, self.committed_in)
 
-    def back_to(self, before: Controllers) -> Answer | None:
-        """Undo what a step that is refused has done to the controllers."""
-        self.controllers = before
-        return None
-
 
 class QuorumBinding(CopyingBinding[Voters]):
     """All actions of the spec but those of snapshots."""
@@ -124,22 +119,22 @@ class QuorumBinding(CopyingBinding[Voters]):
             return Impossible("it does not stand in this model")
         if node.is_active:
             return Refused("it leads")
-        sends = system.controllers.perform(me, node.handle(Fired(Timer.QUORUM), LATE_MS))
+        requests = system.controllers.perform(me, node.handle(Fired(Timer.QUORUM), LATE_MS))
         node.heard_ms = NOW_MS
-        return taken_or(any(isinstance(send.message, VoteRequest) for send in sends), "it does not stand")
+        return taken_or(bool(sent(requests, VoteRequest)), "it does not stand")
 
     @action("vote")
+    @tentative
     def vote(self, system: Voters, v: str, c: str) -> Answer:
         """A candidate's request arrives."""
         voter, candidate = self.number(v), self.number(c)
         asking = system.controllers.nodes.seen[candidate]
         if voter == candidate or self.role(asking) != "candidate":
             return Impossible("it is no candidate")
-        before = system.controllers.copy()
         request = VoteRequest(asking.term, records.end_of(asking.log))
-        (answer,) = system.controllers.handle(voter, Received(asking.address, request))
-        if not isinstance(answer.message, VoteReply) or not answer.message.is_granted:
-            return system.back_to(before) or Refused("no vote")
+        (reply,) = sent(system.controllers.handle(voter, Received(asking.address, request)), VoteReply)
+        if not reply.is_granted:
+            return Refused("no vote")
         system.granted |= {(candidate, asking.term, voter)}
         return Accepted()
 
@@ -209,11 +204,13 @@ class QuorumBinding(CopyingBinding[Voters]):
         return taken_or(len(node.log) == length + 1, "nothing was decided")
 
     @action("fetch")
+    @tentative
     def fetch(self, system: Voters, v: str, l: str) -> Answer:  # noqa: E741
         """A voter fetches once; the leader may commit what it has, and it gets the rest."""
         return self._fetched(system, self.number(v), self.number(l), cut=False)
 
     @action("cut")
+    @tentative
     def cut(self, system: Voters, v: str, l: str) -> Answer:  # noqa: E741
         """A voter fetches, and its log is not a beginning of the leader's."""
         return self._fetched(system, self.number(v), self.number(l), cut=True)
@@ -222,15 +219,12 @@ class QuorumBinding(CopyingBinding[Voters]):
         nodes = system.controllers.nodes
         if me == leader or nodes.seen[me].term > nodes.seen[leader].term:
             return Impossible("it does not fetch from itself, or from an older leader")
-        before = system.controllers.copy()
         self._show(system, me, leader, nodes.seen[leader].term)
-        node = system.controllers.nodes[me]
-        fetches = [s for s in node.fetch() if s.to == VOTERS[leader] and isinstance(s.message, MetadataFetch)]
-        answers = system.controllers.pass_on(me, leader, fetches)
-        replies = [send for send in answers if isinstance(send.message, MetadataFetchReply)]
-        if not replies or any((reply_of(send).diverging is not None) is not cut for send in replies):
-            return system.back_to(before) or Refused("it does not lead, or the logs are otherwise")
-        system.controllers.pass_on(leader, me, replies)  # what it fetches next is lost
+        answers = system.controllers.pass_on(me, leader, nodes[me].fetch())
+        replies = sent(answers, MetadataFetchReply)
+        if not replies or any((reply.diverging is not None) is not cut for reply in replies):
+            return Refused("it does not lead, or the logs are otherwise")
+        system.controllers.pass_on(leader, me, answers)  # what it fetches next is lost
         active = system.controllers.nodes.seen[leader]
         if active.hw - 1 > len(system.committed):
             system.committed = tuple(record.term - 1 for record in active.log[1 : active.hw])
@@ -277,9 +271,3 @@ class QuorumBinding(CopyingBinding[Voters]):
         return {self.names[VOTERS.index(vote)] for vote in node.votes} | {
             self.names[voter] for voter in coming
         }
-
-
-def reply_of(send: Send) -> MetadataFetchReply:
-    """Return the answer to a fetch that is sent."""
-    assert isinstance(send.message, MetadataFetchReply)
-    return send.message
