@@ -24,10 +24,10 @@ from typing import Any
 
 from chaos import BIN, Cluster
 
-from replog.run.serve.codec import INT16, INT32, read, write
-from replog.run.serve.frames import Api
+from replog.run.serve.codec import INT32, Body
+from replog.run.serve.frames import Api, answered, asked
 from replog.run.serve.layout import KioLayouts
-from replog.store.segments.records import Record, encode_batch, encode_unsigned
+from replog.store.segments.records import Record, encode_batch
 
 LAYOUTS = KioLayouts()
 TOPIC = "orders"
@@ -43,15 +43,15 @@ class Client:
         host, _, port = server.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
 
-    def ask(self, api: Api, body: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, api: Api, body: dict[str, Any]) -> Body:
         """Send a request and return the response."""
         self.socket.sendall(request(api, body))
         return self.answer(api)
 
-    def answer(self, api: Api) -> dict[str, Any]:
+    def answer(self, api: Api) -> Body:
         """Return the next response."""
-        size = INT32.unpack(self._take(4))[0]
-        return read(LAYOUTS.response(api, VERSIONS[api])[0], self._take(size), 5)
+        (size,) = INT32.unpack(self._take(4))
+        return answered(LAYOUTS, api, VERSIONS[api], self._take(size))
 
     def _take(self, size: int) -> bytes:
         data = self.socket.recv(size, socket.MSG_WAITALL)
@@ -62,10 +62,7 @@ class Client:
 
 def request(api: Api, body: dict[str, Any]) -> bytes:
     """Return a request with its size before it."""
-    layout, _ = LAYOUTS.request(api, VERSIONS[api])
-    head = INT16.pack(api) + INT16.pack(VERSIONS[api]) + INT32.pack(1) + INT16.pack(-1) + encode_unsigned(0)
-    whole = head + write(layout, body)
-    return INT32.pack(len(whole)) + whole
+    return asked(LAYOUTS, api, VERSIONS[api], body, "start")
 
 
 def produce(batch: bytes) -> bytes:

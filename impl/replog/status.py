@@ -18,6 +18,7 @@ from replog.core.messages import LATEST
 from replog.core.types import CONSUMER
 from replog.run.serve.codec import INT32, MalformedError
 from replog.run.serve.frames import Api, answered, asked
+from replog.run.serve.records import DEBUGGING
 from replog.serve import PORT, module_of
 
 VERSIONS = MappingProxyType(
@@ -29,8 +30,6 @@ VERSIONS = MappingProxyType(
         Api.OFFSET_FETCH: 7,
     }
 )
-DEBUGGING = -2
-"""Who is told by any replica where its log ends."""
 ANSWER_S = 10.0
 WIDTH, LEAST_NAME = 80, 12
 Row = dict[str, Any]

@@ -9,8 +9,8 @@ versions.
 
 Reading is bounded by what has arrived: a count is compared with the bytes that are left before anything is
 made of it, and all arrays of a message together have at most `MOST_ELEMENTS`, if the caller does not say
-otherwise.  A frame of ten bytes can state
-four thousand million elements; kio 0.6.5's own reader reserves memory for them and ends the process.
+otherwise.  A frame of ten bytes can state four thousand million elements; kio 0.6.5's own reader reserves
+memory for them and ends the process.
 
 Not here: which structs there are (`layout`), headers and frames (`frames`).
 """
