@@ -125,7 +125,7 @@ class Symmetry:
         """As `images`, for a state that shares some values with another one, whose images are known."""
         for renames, image in zip(self._renames, images, strict=True):
             slots = zip(renames, state, before, image, strict=True)
-            yield tuple([images if value is was else rename(value) for rename, value, was, images in slots])
+            yield tuple([renamed if value is was else rename(value) for rename, value, was, renamed in slots])
 
 
 def renamings_of(program: Program, free: Sequence[Sort]) -> list[Renaming]:
